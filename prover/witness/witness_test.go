@@ -115,6 +115,42 @@ func TestWordIsBits(t *testing.T) {
 	})
 }
 
+// Property: Fulls is a run of Full, and what follows it lands where it should.
+func TestFullsIsARunOfFull(t *testing.T) {
+	for _, before := range []int{0, 1, 63, 64, 65} {
+		for _, n := range []int{0, 1, 63, 64, 65, 200} {
+			total := before + n + 1
+			m := make([]uint64, Words(total))
+			for i := range total {
+				if i < before || i == total-1 {
+					m[i/64] |= 1 << (i % 64)
+				}
+			}
+			l := NewLayout(1, total, m)
+			w := New(l)
+			wr := NewWriter(w, Start)
+			for range before {
+				wr.Bit(true)
+			}
+			run := wr.Fulls(n)
+			for i := range run {
+				run[i].SetUint64(uint64(i + 2))
+			}
+			wr.Bit(true)
+			wr.Close()
+			require.Equal(t, l.End(), wr.Position())
+			for i := range total {
+				var want fr.Element
+				want.SetOne()
+				if !l.IsBit(i) {
+					want.SetUint64(uint64(i - before + 2))
+				}
+				require.True(t, want == w.Aux(i), "variable %d of %d+%d", i, before, n)
+			}
+		}
+	}
+}
+
 func BenchmarkWriterWord(b *testing.B) {
 	const n = 1 << 20
 	all := make([]uint64, Words(n))

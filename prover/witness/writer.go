@@ -38,6 +38,19 @@ func (wr *Writer) Full(x *fr.Element) {
 	wr.advance(1)
 }
 
+// Fulls hands out the next n auxiliary variables, all full, to be written in
+// place.
+func (wr *Writer) Fulls(n int) []fr.Element {
+	out := wr.w.Full[wr.pos.Full : wr.pos.Full+n]
+	wr.pos.Full += n
+	for rest := n; rest > 0; {
+		k := min(rest, 64-wr.pos.Aux%64)
+		wr.advance(k)
+		rest -= k
+	}
+	return out
+}
+
 // Bit writes the next auxiliary variable as a bit.
 func (wr *Writer) Bit(b bool) {
 	if b {
