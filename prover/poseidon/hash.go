@@ -36,7 +36,9 @@ func (c *Constants) permute(inputs, trace []fr.Element) fr.Element {
 	}
 	t, half := c.Width, c.FullRounds/2
 	keys := c.CompressedRoundConstants
-	var s [maxWidth]fr.Element
+	// Each linear layer takes s to z; then they change places.
+	var states [2][maxWidth]fr.Element
+	s, z := &states[0], &states[1]
 
 	// First full round. Element 0 is constant up to here.
 	s[0] = c.tag
@@ -49,18 +51,21 @@ func (c *Constants) permute(inputs, trace []fr.Element) fr.Element {
 		}
 	}
 	keys = keys[2*t:]
-	c.mixer.mix(&s, t)
+	c.mixer.mix(z, s, t)
+	s, z = z, s
 	unscale(s[:t], &c.mixer.down[1])
 
 	for range half - 2 {
-		trace = c.fullRound(&s, keys, trace)
+		trace = c.fullRound(s, keys, trace)
 		keys = keys[t:]
-		c.mixer.mix(&s, t)
+		c.mixer.mix(z, s, t)
+		s, z = z, s
 		unscale(s[:t], &c.mixer.down[1])
 	}
-	trace = c.fullRound(&s, keys, trace)
+	trace = c.fullRound(s, keys, trace)
 	keys = keys[t:]
-	c.mixer.mix(&s, t)
+	c.mixer.mix(z, s, t)
+	s, z = z, s
 
 	// Partial rounds: the state is lambda^r times the true one.
 	for r := 1; r <= c.PartialRounds; r++ {
@@ -73,19 +78,22 @@ func (c *Constants) permute(inputs, trace []fr.Element) fr.Element {
 			trace = trace[4:]
 		}
 		y.Mul(y, &c.mixer.up[r])
-		c.mixer.mix(&s, t)
+		c.mixer.mix(z, s, t)
+		s, z = z, s
 	}
 	keys = keys[c.PartialRounds:]
 	unscale(s[:t], &c.mixer.down[c.PartialRounds+1])
 
 	for range half - 1 {
-		trace = c.fullRound(&s, keys, trace)
+		trace = c.fullRound(s, keys, trace)
 		keys = keys[t:]
-		c.mixer.mix(&s, t)
+		c.mixer.mix(z, s, t)
+		s, z = z, s
 		unscale(s[:t], &c.mixer.down[1])
 	}
-	trace = c.fullRound(&s, nil, trace)
-	hash := c.mixer.column(&s, t, 1)
+	trace = c.fullRound(s, nil, trace)
+	var hash fr.Element
+	c.mixer.column(&hash, s, t, 1)
 	hash.Mul(&hash, &c.mixer.down[1])
 	if trace != nil {
 		trace[0] = hash

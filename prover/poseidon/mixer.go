@@ -63,25 +63,26 @@ func gcd(a, b uint64) uint64 {
 	return a
 }
 
-// column returns lambda * (vM)[j] for the state v of width t.
-func (m *mixer) column(v *[maxWidth]fr.Element, t, j int) (out fr.Element) {
+// column sets out to lambda * (vM)[j] for the state v of width t.
+func (m *mixer) column(out *fr.Element, v *[maxWidth]fr.Element, t, j int) {
 	var a0, a1, a2, a3, a4, c uint64
 	entry := m.entry[j : j+t]
-	for i := range entry {
+	for i := range v[:len(entry)] {
 		e, x := entry[i], &v[i]
 		h0, l0 := bits.Mul64(x[0], e)
 		h1, l1 := bits.Mul64(x[1], e)
 		h2, l2 := bits.Mul64(x[2], e)
 		h3, l3 := bits.Mul64(x[3], e)
+		// The top words are below 2^44, so a carry does not overflow them.
+		l1, c = bits.Add64(l1, h0, 0)
+		l2, c = bits.Add64(l2, h1, c)
+		l3, c = bits.Add64(l3, h2, c)
+		h3 += c
 		a0, c = bits.Add64(a0, l0, 0)
 		a1, c = bits.Add64(a1, l1, c)
 		a2, c = bits.Add64(a2, l2, c)
 		a3, c = bits.Add64(a3, l3, c)
 		a4 += h3 + c
-		a1, c = bits.Add64(a1, h0, 0)
-		a2, c = bits.Add64(a2, h1, c)
-		a3, c = bits.Add64(a3, h2, c)
-		a4 += c
 	}
 
 	// One Montgomery step: add the multiple of q that clears the lowest word.
@@ -90,14 +91,14 @@ func (m *mixer) column(v *[maxWidth]fr.Element, t, j int) (out fr.Element) {
 	h1, l1 := bits.Mul64(k, q1)
 	h2, l2 := bits.Mul64(k, q2)
 	h3, l3 := bits.Mul64(k, q3)
+	l1, c = bits.Add64(l1, h0, 0)
+	l2, c = bits.Add64(l2, h1, c)
+	l3, c = bits.Add64(l3, h2, c)
+	h3 += c
 	_, c = bits.Add64(a0, l0, 0)
 	a1, c = bits.Add64(a1, l1, c)
 	a2, c = bits.Add64(a2, l2, c)
 	a3, c = bits.Add64(a3, l3, c)
-	a4 += c
-	a1, c = bits.Add64(a1, h0, 0)
-	a2, c = bits.Add64(a2, h1, c)
-	a3, c = bits.Add64(a3, h2, c)
 	a4 += h3 + c
 
 	// The sum was below t * 2^44 * q, so this is below q + 2^-16 q.
@@ -105,17 +106,15 @@ func (m *mixer) column(v *[maxWidth]fr.Element, t, j int) (out fr.Element) {
 	s1, b := bits.Sub64(a2, q1, b)
 	s2, b := bits.Sub64(a3, q2, b)
 	s3, b := bits.Sub64(a4, q3, b)
-	if b != 0 {
-		return fr.Element{a1, a2, a3, a4}
+	if b == 0 {
+		a1, a2, a3, a4 = s0, s1, s2, s3
 	}
-	return fr.Element{s0, s1, s2, s3}
+	out[0], out[1], out[2], out[3] = a1, a2, a3, a4
 }
 
-// mix replaces v by lambda * vM.
-func (m *mixer) mix(v *[maxWidth]fr.Element, t int) {
-	var out [maxWidth]fr.Element
-	for j := range t {
-		out[j] = m.column(v, t, j)
+// mix sets out to lambda * vM.
+func (m *mixer) mix(out, v *[maxWidth]fr.Element, t int) {
+	for j := range out[:t] {
+		m.column(&out[j], v, t, j)
 	}
-	*v = out
 }
