@@ -210,6 +210,33 @@ func TestEvaluateAndCheck(t *testing.T) {
 	})
 }
 
+// Property: Positions lists where each instance's variables begin.
+func TestPositions(t *testing.T) {
+	b := NewBuilder()
+	var want []witness.Position
+	pos := witness.Start
+	for range 5 {
+		b.Alloc()
+		b.AllocBit()
+		pos = pos.Add(witness.Position{Aux: 2, Full: 1})
+		want = append(want, pos)
+		b.Call("piece", nil, func(b *Builder, _ []Var) ([]Var, any) {
+			b.AllocInput()
+			b.Alloc()
+			b.Call("inner", nil, func(b *Builder, _ []Var) ([]Var, any) {
+				b.AllocBit()
+				return nil, nil
+			})
+			return nil, nil
+		})
+		pos = pos.Add(witness.Position{Input: 1, Aux: 2, Full: 1})
+	}
+	s := b.Finish()
+	require.Equal(t, want, s.Positions("piece"))
+	require.Len(t, s.Positions("inner"), 5)
+	require.Empty(t, s.Positions("absent"))
+}
+
 // Property: a witness of another circuit is refused, not evaluated.
 func TestWitnessOfAnotherCircuit(t *testing.T) {
 	s := randomCircuit{1, 2}.build(false)

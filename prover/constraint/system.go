@@ -102,6 +102,23 @@ func (s *System) rootFrame() frame {
 	return frame{t: s.root, ports: []uint32{0}, inputBase: 1}
 }
 
+// Positions lists where in a witness the variables of each instance of the named
+// template begin, in the order of synthesis. Instances within instances of the
+// same name are not listed.
+func (s *System) Positions(template string) []witness.Position {
+	var out []witness.Position
+	f := s.rootFrame()
+	f.instances(portStack(), func(f *frame) bool {
+		if f.t.name != template {
+			return true
+		}
+		aux := int(f.auxBase)
+		out = append(out, witness.Position{Input: int(f.inputBase), Aux: aux, Full: s.layout.FullBefore(aux)})
+		return false
+	})
+	return out
+}
+
 // Density says which variables occur in A and in B, as bitmaps. Bases of the
 // proving key exist only for those (bellperson's DensityTracker).
 type Density struct {
@@ -118,7 +135,7 @@ func (s *System) Density() *Density {
 			BInputs: make([]uint64, witness.Words(s.NumInputs())),
 		}
 		f := s.rootFrame()
-		f.instances(portStack(), func(f *frame) {
+		f.instances(portStack(), func(f *frame) bool {
 			for _, v := range f.t.inA {
 				if g := f.global(v); g&AuxFlag != 0 {
 					set(d.AAux, g&^AuxFlag)
@@ -131,6 +148,7 @@ func (s *System) Density() *Density {
 					set(d.BInputs, g)
 				}
 			}
+			return true
 		})
 		s.density = d
 	})

@@ -130,9 +130,12 @@ func (f *frame) walk(from, to int, stack []uint32, rows func(f *frame, first, la
 	return true
 }
 
-// instances calls visit for f and every instance within it.
-func (f *frame) instances(stack []uint32, visit func(f *frame)) {
-	visit(f)
+// instances calls visit for f and every instance within it, in order. It does
+// not descend into an instance for which visit returns false.
+func (f *frame) instances(stack []uint32, visit func(f *frame) bool) {
+	if !visit(f) {
+		return
+	}
 	for i := range f.t.items {
 		if it := &f.t.items[i]; it.child != nil {
 			c := f.child(it, stack)
