@@ -19,8 +19,9 @@ type Circuit struct {
 	Density *constraint.Density
 }
 
-// maxDomain is the largest domain that BLS12-381's scalar field has.
-const maxDomain = 1 << 32
+// maxDomain is the largest domain that bellperson accepts; the scalar field has
+// roots of unity for one twice as large.
+const maxDomain = 1 << 31
 
 // NewCircuit derives the Circuit of a constraint system.
 func NewCircuit(s *constraint.System) (*Circuit, error) {

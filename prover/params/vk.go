@@ -38,38 +38,54 @@ func AppendVK(b []byte, vk *groth16.VerifyingKey) []byte {
 	return b
 }
 
-// parseVK decodes the verifying key of exactly len(b) bytes; pointG1 and
-// pointG2 decode and check its points.
-func parseVK(ctx context.Context, b []byte, pointG1 func(*bls12381.G1Affine, []byte) error, pointG2 func(*bls12381.G2Affine, []byte) error) (*groth16.VerifyingKey, error) {
+// decoders turn encodings into points, with or without checks.
+type (
+	decoderG1 func(*bls12381.G1Affine, []byte) error
+	decoderG2 func(*bls12381.G2Affine, []byte) error
+)
+
+// parseVKHeader decodes the six points at the beginning of a verifying key.
+func parseVKHeader(b []byte, decodeG1 decoderG1, decodeG2 decoderG2) (*groth16.VerifyingKey, error) {
 	vk := &groth16.VerifyingKey{}
-	rest := b
-	next := func(n int) (head []byte) { head, rest = rest[:n], rest[n:]; return head }
-	var err error
-	g1 := func(name string, p *bls12381.G1Affine) {
-		if e := pointG1(p, next(g1Bytes)); e != nil && err == nil {
-			err = fmt.Errorf("%s in G1: %w", name, e)
+	for _, p := range []struct {
+		name string
+		g1   *bls12381.G1Affine
+		g2   *bls12381.G2Affine
+	}{
+		{name: "alpha", g1: &vk.AlphaG1},
+		{name: "beta", g1: &vk.BetaG1},
+		{name: "beta", g2: &vk.BetaG2},
+		{name: "gamma", g2: &vk.GammaG2},
+		{name: "delta", g1: &vk.DeltaG1},
+		{name: "delta", g2: &vk.DeltaG2},
+	} {
+		if p.g1 != nil {
+			if err := decodeG1(p.g1, b); err != nil {
+				return nil, fmt.Errorf("%s in G1: %w", p.name, err)
+			}
+			b = b[g1Bytes:]
+		} else {
+			if err := decodeG2(p.g2, b); err != nil {
+				return nil, fmt.Errorf("%s in G2: %w", p.name, err)
+			}
+			b = b[g2Bytes:]
 		}
 	}
-	g2 := func(name string, p *bls12381.G2Affine) {
-		if e := pointG2(p, next(g2Bytes)); e != nil && err == nil {
-			err = fmt.Errorf("%s in G2: %w", name, e)
-		}
-	}
-	g1("alpha", &vk.AlphaG1)
-	g1("beta", &vk.BetaG1)
-	g2("beta", &vk.BetaG2)
-	g2("gamma", &vk.GammaG2)
-	g1("delta", &vk.DeltaG1)
-	g2("delta", &vk.DeltaG2)
+	return vk, nil
+}
+
+// parseVK decodes the verifying key of exactly len(b) bytes.
+func parseVK(ctx context.Context, b []byte, decodeG1 decoderG1, decodeG2 decoderG2) (*groth16.VerifyingKey, error) {
+	vk, err := parseVKHeader(b, decodeG1, decodeG2)
 	if err != nil {
 		return nil, err
 	}
-	next(countBytes)
-	vk.IC = make([]bls12381.G1Affine, len(rest)/g1Bytes)
+	points := b[vkHeaderBytes:]
+	vk.IC = make([]bls12381.G1Affine, len(points)/g1Bytes)
 	err = constraint.Parallel(ctx, len(vk.IC), 64, runtime.GOMAXPROCS(0), func(from, to int) error {
 		return guardFault(func() error {
 			for i := from; i < to; i++ {
-				if err := pointG1(&vk.IC[i], rest[i*g1Bytes:]); err != nil {
+				if err := decodeG1(&vk.IC[i], points[i*g1Bytes:]); err != nil {
 					return fmt.Errorf("IC point %d: %w", i, err)
 				}
 			}

@@ -1,0 +1,163 @@
+package params
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+	"path/filepath"
+	"sync"
+
+	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/interlock-prover/interlock/prover/groth16"
+)
+
+// toxicWaste are the secrets of a trusted setup. A real one destroys them.
+type toxicWaste struct {
+	alpha, beta, gamma, delta, tau fr.Element
+}
+
+// devWaste returns the published waste of all development parameters. Whoever
+// reads this can forge proofs for them.
+func devWaste() *toxicWaste {
+	return &toxicWaste{
+		alpha: labelled("dev parameters: alpha"),
+		beta:  labelled("dev parameters: beta"),
+		gamma: labelled("dev parameters: gamma"),
+		delta: labelled("dev parameters: delta"),
+		tau:   labelled("dev parameters: tau"),
+	}
+}
+
+// labelled is SHA-256(label), the two top bits of its last byte cleared, as a
+// little-endian field element.
+func labelled(label string) fr.Element {
+	b := sha256.Sum256([]byte(label))
+	b[len(b)-1] &= 0x3f
+	x, err := fr.LittleEndian.Element(&b)
+	if err != nil { // cannot be: 254 bits are below the modulus
+		panic(fmt.Sprintf("params: label %q gives no field element: %v", label, err))
+	}
+	return x
+}
+
+// header returns the points of the verifying key that depend on the waste alone.
+func (w *toxicWaste) header() groth16.VerifyingKey {
+	_, _, g1, g2 := bls12381.Generators()
+	var vk groth16.VerifyingKey
+	var s big.Int
+	vk.AlphaG1.ScalarMultiplication(&g1, w.alpha.BigInt(&s))
+	vk.BetaG1.ScalarMultiplication(&g1, w.beta.BigInt(&s))
+	vk.BetaG2.ScalarMultiplication(&g2, w.beta.BigInt(&s))
+	vk.GammaG2.ScalarMultiplication(&g2, w.gamma.BigInt(&s))
+	vk.DeltaG1.ScalarMultiplication(&g1, w.delta.BigInt(&s))
+	vk.DeltaG2.ScalarMultiplication(&g2, w.delta.BigInt(&s))
+	return vk
+}
+
+var devHeader = sync.OnceValue(func() groth16.VerifyingKey { return devWaste().header() })
+
+// IsInsecureVK says whether any point of the key comes from the published waste
+// of development parameters: proofs for such a key can be forged.
+func IsInsecureVK(vk *groth16.VerifyingKey) bool {
+	dev := devHeader()
+	return vk.AlphaG1 == dev.AlphaG1 || vk.BetaG1 == dev.BetaG1 || vk.BetaG2 == dev.BetaG2 ||
+		vk.GammaG2 == dev.GammaG2 || vk.DeltaG1 == dev.DeltaG1 || vk.DeltaG2 == dev.DeltaG2
+}
+
+// IsInsecure says whether a parameter file or verifying key is a development
+// one. It looks at the points, not at the name or the label beside it, so it
+// recognises copies. Errors are of type *Error.
+func IsInsecure(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, fileError(path, err)
+	}
+	defer f.Close()
+	head := make([]byte, vkHeaderBytes)
+	if n, err := io.ReadFull(f, head); err != nil {
+		return false, &Error{Path: path, Remedy: remedyReplace, Err: err,
+			Reason: fmt.Sprintf("truncated within the verifying key: expected at least %d bytes, found %d", vkHeaderBytes, n)}
+	}
+	vk, err := parseVKHeader(head, decodeG1, decodeG2)
+	if err != nil {
+		return false, &Error{Path: path, Reason: "verifying key: " + err.Error(), Remedy: remedyReplace, Err: err}
+	}
+	return IsInsecureVK(vk), nil
+}
+
+// label is what the .insecure file beside development parameters says. The
+// parameter format itself has no room for it.
+type label struct {
+	Insecure     bool   `json:"insecure"`
+	Warning      string `json:"warning"`
+	ParameterSet string `json:"parameter_set"`
+	Kind         string `json:"kind"`
+	SectorSize   string `json:"sector_size"`
+	ParamsSHA256 string `json:"params_sha256"`
+	VKSHA256     string `json:"vk_sha256"`
+}
+
+const warning = "Development parameters made from published toxic waste: anybody can forge proofs for them. Never use them where a proof must mean something."
+
+func (s Set) label(r *SetupReport) ([]byte, error) {
+	b, err := json.MarshalIndent(label{
+		Insecure: true, Warning: warning,
+		ParameterSet: s.ID, Kind: s.Kind, SectorSize: s.SectorSize,
+		ParamsSHA256: r.ParamsSHA256, VKSHA256: r.VKSHA256,
+	}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("describing %s: %w", s.ID, err)
+	}
+	return append(b, '\n'), nil
+}
+
+// writeFile writes a file under its final name only once it is complete: fill
+// writes a temporary one in the same directory, which then takes its place. On
+// any error nothing is left.
+func writeFile(path string, fill func(w io.Writer) error) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return fileError(path, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()           // may be closed already
+			_ = os.Remove(f.Name()) // the error at hand matters more
+		}
+	}()
+	if err = fill(f); err != nil {
+		return err
+	}
+	if err = f.Chmod(0o644); err != nil {
+		return fileError(path, err)
+	}
+	if err = f.Sync(); err != nil {
+		return fileError(path, err)
+	}
+	if err = f.Close(); err != nil {
+		return fileError(path, err)
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return fileError(path, err)
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes renames within dir last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fileError(dir, err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fileError(dir, err)
+	}
+	return nil
+}

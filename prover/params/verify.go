@@ -1,0 +1,162 @@
+package params
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
+	"golang.org/x/crypto/blake2b"
+
+	"github.com/interlock-prover/interlock/prover/constraint"
+	"github.com/interlock-prover/interlock/prover/groth16"
+)
+
+// Report is what Verify found out about a parameter file.
+type Report struct {
+	Path      string
+	SizeBytes int64
+	// Inputs is the number of public inputs, the constant one included.
+	Inputs int
+	// Points is the number of points of each query.
+	Points [groth16.NumQueries]int
+	// SHA256 is the file's digest, hex.
+	SHA256 string
+	// Blake2b is the file's BLAKE2b-512, hex. Filecoin's manifest of mainnet
+	// parameters lists the first 32 digits of it.
+	Blake2b string
+	// Insecure says that these are development parameters: see IsInsecure.
+	Insecure bool
+}
+
+// Verify checks every point of the file: encoding, not at infinity, on the
+// curve, in the subgroup of prime order; and computes the file's digests. It
+// uses all cores. progress, if not nil, is told how many of the file's bytes
+// have been checked; it may be called from several goroutines. Errors about
+// the file are of type *Error.
+func (f *File) Verify(ctx context.Context, progress func(done, total int64)) (*Report, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.data == nil {
+		return nil, fmt.Errorf("%s: %w", f.path, errClosed)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	r := &Report{Path: f.path, SizeBytes: f.SizeBytes(), Inputs: len(f.vk.IC), Insecure: IsInsecureVK(f.vk)}
+	for q := range r.Points {
+		r.Points[q] = f.Len(groth16.Query(q))
+	}
+	var wg sync.WaitGroup
+	digest := func(h hash.Hash, to *string) {
+		wg.Go(func() {
+			if err := hashMapped(ctx, h, f.data); err != nil {
+				cancel(err)
+				return
+			}
+			*to = hex.EncodeToString(h.Sum(nil))
+		})
+	}
+	b2, err := blake2b.New512(nil)
+	if err != nil {
+		return nil, fmt.Errorf("verifying %s: %w", f.path, err)
+	}
+	digest(sha256.New(), &r.SHA256)
+	digest(b2, &r.Blake2b)
+	wg.Go(func() {
+		if err := f.checkPoints(ctx, progress); err != nil {
+			cancel(err)
+		}
+	})
+	wg.Wait()
+	if err := context.Cause(ctx); err != nil {
+		var typed *Error
+		if errors.As(err, &typed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return nil, err
+		}
+		return nil, &Error{Path: f.path, Reason: err.Error(), Remedy: remedyReplace, Err: err}
+	}
+	return r, nil
+}
+
+// Verify opens the parameter file at path and checks it with File.Verify.
+func Verify(ctx context.Context, path string, progress func(done, total int64)) (*Report, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Verify(ctx, progress)
+}
+
+// hashMapped feeds mapped memory to h.
+func hashMapped(ctx context.Context, h hash.Hash, data []byte) error {
+	const step = 1 << 20
+	for len(data) > 0 && ctx.Err() == nil {
+		n := min(step, len(data))
+		if err := guardFault(func() error { h.Write(data[:n]); return nil }); err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return ctx.Err()
+}
+
+// checkGrain points are checked at a time: some 10 ms in G1, 25 ms in G2.
+const checkGrain = 1 << 8
+
+func (f *File) checkPoints(ctx context.Context, progress func(done, total int64)) error {
+	var checked atomic.Int64
+	total := f.SizeBytes()
+	done := func(n int64) {
+		if n = checked.Add(n); progress != nil {
+			progress(n, total)
+		}
+	}
+	first := f.queries[groth16.QueryH].offset - countBytes
+	err := guardFault(func() error {
+		_, err := parseVK(ctx, f.data[:first], checkG1, checkG2)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("verifying key: %w", err)
+	}
+	done(first)
+	for q := range groth16.Query(groth16.NumQueries) {
+		size := q.PointBytes()
+		data := f.data[f.queries[q].offset:][:f.Len(q)*size]
+		err := constraint.Parallel(ctx, f.Len(q), checkGrain, runtime.GOMAXPROCS(0), func(from, to int) error {
+			err := guardFault(func() error {
+				var g1 bls12381.G1Affine
+				var g2 bls12381.G2Affine
+				for i := from; i < to; i++ {
+					var err error
+					if q == groth16.QueryBG2 {
+						err = checkG2(&g2, data[i*size:])
+					} else {
+						err = checkG1(&g1, data[i*size:])
+					}
+					if err != nil {
+						return fmt.Errorf("query %s, point %d: %w", q, i, err)
+					}
+				}
+				return nil
+			})
+			if err == nil {
+				done(int64(to-from) * int64(size))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		done(countBytes)
+	}
+	return nil
+}
