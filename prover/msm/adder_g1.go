@@ -1,0 +1,72 @@
+package msm
+
+import (
+	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
+)
+
+// g1Adder is the adder of G1: 6 multiplications an addition.
+type g1Adder struct{ slopes []g1Slope }
+
+// g1Slope is a pending addition: the slope of its chord or tangent as a
+// fraction, and the product of all denominators before it.
+type g1Slope struct {
+	num, den, before fp.Element
+	pair
+}
+
+func newG1Adder(maxPairs int) adder[bls12381.G1Affine] {
+	return &g1Adder{slopes: make([]g1Slope, maxPairs)}
+}
+
+func (a *g1Adder) addPairs(points []bls12381.G1Affine, pairs []pair) {
+	var product fp.Element
+	product.SetOne()
+	n := 0
+	for _, pr := range pairs {
+		p, q := &points[pr.into], &points[pr.from]
+		if q.IsInfinity() {
+			continue
+		}
+		if p.IsInfinity() {
+			*p = *q
+			continue
+		}
+		s := &a.slopes[n]
+		s.num.Sub(&q.Y, &p.Y)
+		s.den.Sub(&q.X, &p.X)
+		if s.den.IsZero() {
+			if !s.num.IsZero() || p.Y.IsZero() { // opposite
+				*p = bls12381.G1Affine{}
+				continue
+			}
+			s.num.Square(&p.X) // tangent: 3x² / 2y
+			fp.MulBy3(&s.num)
+			s.den.Double(&p.Y)
+		}
+		s.pair = pr
+		s.before = product
+		product.Mul(&product, &s.den)
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	var inverse, slope, x fp.Element
+	product.Inverse(&product)
+	for n--; n >= 0; n-- {
+		s := &a.slopes[n]
+		p, q := &points[s.into], &points[s.from]
+		inverse.Mul(&product, &s.before)
+		product.Mul(&product, &s.den)
+		slope.Mul(&s.num, &inverse)
+		// x = slope² - p.x - q.x, y = slope (p.x - x) - p.y
+		x.Square(&slope)
+		x.Sub(&x, &p.X)
+		x.Sub(&x, &q.X)
+		p.X.Sub(&p.X, &x)
+		slope.Mul(&slope, &p.X)
+		p.Y.Sub(&slope, &p.Y)
+		p.X = x
+	}
+}

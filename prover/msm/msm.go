@@ -1,0 +1,152 @@
+package msm
+
+import (
+	"context"
+	"fmt"
+
+	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+)
+
+// G1 is the sum of scalars[i] bases[i]. Bases may be any points of the group,
+// infinity included, in memory that cannot be written. It uses threads
+// goroutines, or GOMAXPROCS if that is not positive. Memory beside the
+// arguments is 32 bytes a scalar for at most 4 Mi scalars at a time, and for
+// each goroutine 8 bytes a scalar and the buckets: 6 MiB at 1 Mi scalars.
+//
+// The error is that the slices differ in length, or the context's cause if it
+// ends meanwhile; work then stops within 100 ms.
+func G1(ctx context.Context, bases []bls12381.G1Affine, scalars []fr.Element, threads int) (bls12381.G1Jac, error) {
+	return sumFull(ctx, g1, bases, scalars, threads)
+}
+
+// G2 is G1 for the other group, whose points and buckets take twice the memory.
+func G2(ctx context.Context, bases []bls12381.G2Affine, scalars []fr.Element, threads int) (bls12381.G2Jac, error) {
+	return sumFull(ctx, g2, bases, scalars, threads)
+}
+
+// G1Bits is the sum of the bases that a bitmap selects: base i by bit i%64 of
+// word i/64. Threads and errors are as with G1; it takes 1 MiB a goroutine.
+func G1Bits(ctx context.Context, bases []bls12381.G1Affine, selected []uint64, threads int) (bls12381.G1Jac, error) {
+	return sumBits(ctx, g1, bases, selected, threads)
+}
+
+// G2Bits is G1Bits for the other group.
+func G2Bits(ctx context.Context, bases []bls12381.G2Affine, selected []uint64, threads int) (bls12381.G2Jac, error) {
+	return sumBits(ctx, g2, bases, selected, threads)
+}
+
+// Compact is a vector of N scalars of which many are known to be bits. In the
+// bitmaps, bit i%64 of word i/64 is about scalar i.
+type Compact struct {
+	N     int
+	IsBit []uint64     // which scalars are bits; nil: none
+	Bits  []uint64     // the values of those
+	Full  []fr.Element // the scalars that are not bits, in order
+	Dense []uint64     // which scalars have a base; nil: all
+}
+
+// G1Compact is the sum of the bases times their scalars; the k-th base is that
+// of the k-th dense scalar. Threads, memory and errors are as with G1, with 8
+// bytes more for each full scalar.
+func G1Compact(ctx context.Context, bases []bls12381.G1Affine, scalars *Compact, threads int) (bls12381.G1Jac, error) {
+	return sumCompact(ctx, g1, bases, scalars, threads)
+}
+
+// G2Compact is G1Compact for the other group.
+func G2Compact(ctx context.Context, bases []bls12381.G2Affine, scalars *Compact, threads int) (bls12381.G2Jac, error) {
+	return sumCompact(ctx, g2, bases, scalars, threads)
+}
+
+func sumFull[A, J any](ctx context.Context, g *group[A, J], bases []A, scalars []fr.Element, threads int) (sum J, err error) {
+	if len(bases) != len(scalars) {
+		return sum, fmt.Errorf("multi-exponentiation of %d bases by %d scalars", len(bases), len(scalars))
+	}
+	return multiExp(ctx, g, bases, &terms{n: len(scalars), scalars: scalars}, &selection{}, threads)
+}
+
+func sumBits[A, J any](ctx context.Context, g *group[A, J], bases []A, selected []uint64, threads int) (sum J, err error) {
+	if len(selected) < words(len(bases)) {
+		return sum, fmt.Errorf("sum of %d bases selected by a bitmap of %d words", len(bases), len(selected))
+	}
+	return multiExp(ctx, g, bases, &terms{}, newSelection(len(bases), selected), threads)
+}
+
+func sumCompact[A, J any](ctx context.Context, g *group[A, J], bases []A, scalars *Compact, threads int) (sum J, err error) {
+	t, s, err := scalars.split(len(bases))
+	if err != nil {
+		return sum, fmt.Errorf("multi-exponentiation: %w", err)
+	}
+	return multiExp(ctx, g, bases, t, s, threads)
+}
+
+// chunkTerms bounds the memory for scalars; with as many the buckets cost 3 %
+// of the additions.
+const chunkTerms = 1 << 22
+
+// multiExp is the sum of the terms and of the selected bases.
+func multiExp[A, J any](ctx context.Context, g *group[A, J], bases []A, t *terms, s *selection, threads int) (sum J, err error) {
+	if len(bases) > maxBases {
+		return sum, fmt.Errorf("multi-exponentiation of %d bases, more than %d", len(bases), maxBases)
+	}
+	threads = defaultThreads(threads)
+	worker := newWorkers(ctx, g, threads)
+	for from := 0; from < t.n; from += chunkTerms {
+		d, err := newDigits(ctx, t, from, min(from+chunkTerms, t.n), threads)
+		if err != nil {
+			return sum, err
+		}
+		tasks := windowTasks(d, threads)
+		sums := make([]J, len(tasks))
+		err = parallel(ctx, threads, len(tasks), func(i, task int) {
+			sums[task] = worker(i).windowSum(bases, d, tasks[task])
+		})
+		if err != nil {
+			return sum, err
+		}
+		var chunk J
+		for task, window := 0, d.windows-1; window >= 0; window-- {
+			for range d.width {
+				g.double(&chunk)
+			}
+			for ; task < len(tasks) && tasks[task].window == window; task++ {
+				g.addJacobian(&chunk, &sums[task])
+			}
+		}
+		g.addJacobian(&sum, &chunk)
+	}
+	sums := make([]J, s.parts())
+	err = parallel(ctx, threads, len(sums), func(i, part int) {
+		sums[part] = worker(i).selectedSum(bases, s, part)
+	})
+	if err != nil {
+		return sum, err
+	}
+	for i := range sums {
+		g.addJacobian(&sum, &sums[i])
+	}
+	return sum, nil
+}
+
+// windowTask asks for the part of a window's sum with digits of amount lo+1..hi.
+type windowTask struct{ window, lo, hi int }
+
+// windowTasks cuts a sum into tasks, the last window's first. As many windows
+// as there are threads are cut finely, so that the threads end together.
+func windowTasks(d *digits, threads int) []windowTask {
+	var tasks []windowTask
+	for window := d.windows - 1; window >= 0; window-- {
+		parts := 1
+		if window < threads {
+			parts = max(4, (4*threads+d.windows-1)/d.windows)
+		}
+		count := maxDigit(d.width, window)
+		for part := range parts {
+			lo, hi := part*count/parts, (part+1)*count/parts
+			if lo < hi {
+				tasks = append(tasks, windowTask{window, lo, hi})
+			}
+		}
+	}
+	return tasks
+}
