@@ -7,10 +7,6 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 )
 
-// rankBlock is the number of variables that one prefix count covers. 512 keeps
-// the counts at 1/128 of the bitmap's size and a lookup within one cache line.
-const rankBlock = 512
-
 // Layout says which auxiliary variables of a circuit are bits. It is shared by
 // all witnesses of that circuit and never changes.
 type Layout struct {
@@ -18,7 +14,7 @@ type Layout struct {
 	numAux    int
 	numFull   int
 	isBit     []uint64 // bit i: auxiliary variable i is a bit
-	rank      []uint32 // rank[j]: full variables before j*rankBlock
+	rank      []uint32 // rank[j]: full variables before 64*j
 }
 
 // NewLayout makes the layout of a circuit with numInputs public inputs
@@ -29,15 +25,14 @@ func NewLayout(numInputs, numAux int, isBit []uint64) *Layout {
 		panic(fmt.Sprintf("witness: bitmap of %d words for %d variables", len(isBit), numAux))
 	}
 	l := &Layout{numInputs: numInputs, numAux: numAux, isBit: isBit}
-	l.rank = make([]uint32, (numAux+rankBlock-1)/rankBlock+1)
+	l.rank = make([]uint32, Words(numAux)+1)
 	full := 0
-	for j := range l.rank {
+	for j := range Words(numAux) {
 		l.rank[j] = uint32(full)
-		for k := j * rankBlock; k < (j+1)*rankBlock && k < numAux; k += 64 {
-			n := min(64, numAux-k)
-			full += n - bits.OnesCount64(isBit[k/64]&lowMask(n))
-		}
+		n := min(64, numAux-64*j)
+		full += n - bits.OnesCount64(isBit[j]&lowMask(n))
 	}
+	l.rank[Words(numAux)] = uint32(full)
 	l.numFull = full
 	return l
 }
@@ -71,13 +66,11 @@ func (l *Layout) BitMap() []uint64 { return l.isBit }
 // FullBefore counts the full variables before auxiliary variable i: the index
 // of variable i in Witness.Full if it is full itself.
 func (l *Layout) FullBefore(i int) int {
-	j := i / rankBlock
-	full := int(l.rank[j])
-	for k := j * rankBlock; k < i; k += 64 {
-		n := min(64, i-k)
-		full += n - bits.OnesCount64(l.isBit[k/64]&lowMask(n))
+	j, n := i/64, i%64
+	if n == 0 {
+		return int(l.rank[j])
 	}
-	return full
+	return int(l.rank[j]) + n - bits.OnesCount64(l.isBit[j]&lowMask(n))
 }
 
 // Bytes is the size of a witness of this layout.
