@@ -19,6 +19,7 @@ import (
 
 	"github.com/interlock-prover/interlock/prover/constraint"
 	"github.com/interlock-prover/interlock/prover/groth16"
+	"github.com/interlock-prover/interlock/prover/msm"
 )
 
 // SetupReport says what SetupInsecure wrote.
@@ -126,13 +127,19 @@ func (h *hashingWriter) Write(b []byte) (int, error) {
 	return h.w.Write(b)
 }
 
+type (
+	fixedBaseG1 = *msm.FixedBase[bls12381.G1Affine, bls12381.G1Jac]
+	fixedBaseG2 = *msm.FixedBase[bls12381.G2Affine, bls12381.G2Jac]
+)
+
 // generator makes the points of a proving key, [Groth16, section 3.2].
 type generator struct {
 	circuit *groth16.Circuit
 	waste   *toxicWaste
 	qap     *qap
 	inputs  int
-	mul     *multiplier
+	g1      fixedBaseG1 // the generators' multiples
+	g2      fixedBaseG2
 
 	progress    func(done, total int)
 	done, total int
@@ -152,7 +159,14 @@ func newGenerator(ctx context.Context, circuit *groth16.Circuit, progress func(d
 	for q := range groth16.Query(groth16.NumQueries) {
 		g.total += circuit.QueryLen(q)
 	}
-	g.mul = newMultiplier(g.total)
+	_, _, g1, g2 := bls12381.Generators()
+	inG2 := circuit.QueryLen(groth16.QueryBG2)
+	if g.g1, err = msm.NewFixedBaseG1(ctx, &g1, g.total-inG2, 0); err != nil {
+		return nil, err
+	}
+	if g.g2, err = msm.NewFixedBaseG2(ctx, &g2, inG2, 0); err != nil {
+		return nil, err
+	}
 	return g, nil
 }
 
@@ -201,7 +215,7 @@ func (g *generator) verifyingKey(ctx context.Context) (*groth16.VerifyingKey, er
 	exponents := make([]fr.Element, g.inputs)
 	g.external(exponents, 0, &gammaInverse)
 	vk.IC = make([]bls12381.G1Affine, g.inputs)
-	if err := g.mul.g1(ctx, vk.IC, exponents); err != nil {
+	if err := g.g1.Multiply(ctx, vk.IC, exponents, 0); err != nil {
 		return nil, err
 	}
 	g.report(g.inputs)
@@ -273,7 +287,7 @@ func (g *generator) writeBG1(ctx context.Context, w io.Writer) error {
 }
 
 func (g *generator) writeBG2(ctx context.Context, w io.Writer) error {
-	return writeQuery(ctx, g, w, groth16.QueryBG2, g.mul.g2, encodeG2, nonZero(g.qap.b))
+	return writeQuery(ctx, g, w, groth16.QueryBG2, g.g2, encodeG2, nonZero(g.qap.b))
 }
 
 // nonZero hands out the values that are not zero, in order.
@@ -292,16 +306,16 @@ func nonZero(values []fr.Element) func(dst []fr.Element, from int) error {
 }
 
 func (g *generator) writeG1(ctx context.Context, w io.Writer, q groth16.Query, exponents func(dst []fr.Element, from int) error) error {
-	return writeQuery(ctx, g, w, q, g.mul.g1, encodeG1, exponents)
+	return writeQuery(ctx, g, w, q, g.g1, encodeG1, exponents)
 }
 
 func encodeG1(dst []byte, p *bls12381.G1Affine) { b := p.RawBytes(); copy(dst, b[:]) }
 func encodeG2(dst []byte, p *bls12381.G2Affine) { b := p.RawBytes(); copy(dst, b[:]) }
 
 // writeQuery writes a query batch by batch: exponents gives those of the points
-// from on, multiply makes the points.
-func writeQuery[P any](ctx context.Context, g *generator, w io.Writer, q groth16.Query,
-	multiply func(context.Context, []P, []fr.Element) error, encode func([]byte, *P),
+// from on.
+func writeQuery[P, J any](ctx context.Context, g *generator, w io.Writer, q groth16.Query,
+	base *msm.FixedBase[P, J], encode func([]byte, *P),
 	exponents func(dst []fr.Element, from int) error,
 ) error {
 	n := g.circuit.QueryLen(q)
@@ -319,7 +333,7 @@ func writeQuery[P any](ctx context.Context, g *generator, w io.Writer, q groth16
 		if err := exponents(scalars[:k], from); err != nil {
 			return fmt.Errorf("query %s: %w", q, err)
 		}
-		if err := multiply(ctx, points[:k], scalars[:k]); err != nil {
+		if err := base.Multiply(ctx, points[:k], scalars[:k], 0); err != nil {
 			return fmt.Errorf("query %s: %w", q, err)
 		}
 		err := constraint.Parallel(ctx, k, decodeGrain, runtime.GOMAXPROCS(0), func(lo, hi int) error {
