@@ -77,12 +77,12 @@ func (m *mixer) column(out *fr.Element, v *[maxWidth]fr.Element, t, j int) {
 		l1, c = bits.Add64(l1, h0, 0)
 		l2, c = bits.Add64(l2, h1, c)
 		l3, c = bits.Add64(l3, h2, c)
-		h3 += c
+		h3, _ = bits.Add64(h3, 0, c)
 		a0, c = bits.Add64(a0, l0, 0)
 		a1, c = bits.Add64(a1, l1, c)
 		a2, c = bits.Add64(a2, l2, c)
 		a3, c = bits.Add64(a3, l3, c)
-		a4 += h3 + c
+		a4, _ = bits.Add64(a4, h3, c)
 	}
 
 	// One Montgomery step: add the multiple of q that clears the lowest word.
@@ -94,12 +94,12 @@ func (m *mixer) column(out *fr.Element, v *[maxWidth]fr.Element, t, j int) {
 	l1, c = bits.Add64(l1, h0, 0)
 	l2, c = bits.Add64(l2, h1, c)
 	l3, c = bits.Add64(l3, h2, c)
-	h3 += c
+	h3, _ = bits.Add64(h3, 0, c)
 	_, c = bits.Add64(a0, l0, 0)
 	a1, c = bits.Add64(a1, l1, c)
 	a2, c = bits.Add64(a2, l2, c)
 	a3, c = bits.Add64(a3, l3, c)
-	a4 += h3 + c
+	a4, _ = bits.Add64(a4, h3, c)
 
 	// The sum was below t * 2^44 * q, so this is below q + 2^-16 q.
 	s0, b := bits.Sub64(a1, q0, 0)

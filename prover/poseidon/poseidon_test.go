@@ -203,6 +203,14 @@ func BenchmarkMul(b *testing.B) {
 	}
 }
 
+func BenchmarkTrace(b *testing.B) {
+	c := For(8)
+	inputs, trace := make([]fr.Element, 8), make([]fr.Element, c.TraceLen())
+	for b.Loop() {
+		inputs[0] = c.Trace(inputs, trace)
+	}
+}
+
 func BenchmarkConstants(b *testing.B) {
 	for b.Loop() {
 		newConstants(8, 57)
