@@ -1,5 +1,5 @@
 // Package gadget holds the building blocks of Filecoin's circuits: bits, packed
-// numbers, Poseidon, and the step of a Merkle path.
+// numbers, Poseidon, SHA-256, and the step of a Merkle path.
 //
 // Each gadget has two halves side by side. The constraint half extends a
 // constraint.Builder with the gadget's variables and constraints. The witness

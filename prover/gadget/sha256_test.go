@@ -116,6 +116,38 @@ func TestSHA256(t *testing.T) {
 	})
 }
 
+// Property: a step in a binary tree hashes the children in their order, and the
+// index is the one that was taken.
+func TestSHA256MerkleStep(t *testing.T) {
+	b := constraint.NewBuilder()
+	parent, index := SHA256MerkleStep(b, b.Alloc())
+	PackInput(b, []constraint.Var{index})
+	Inputize(b, parent)
+	s := b.Finish()
+	for at := range 2 {
+		values := randomElements(2, uint64(at))
+		w := witness.New(s.Layout())
+		wr := witness.NewWriter(w, witness.Start)
+		wr.Full(&values[0])
+		got := WriteSHA256MerkleStep(wr, &values[0], at, &values[1])
+		var position fr.Element
+		position.SetUint64(uint64(at))
+		wr.Input(&position)
+		wr.Input(&got)
+		wr.Close()
+		require.Equal(t, s.Layout().End(), wr.Position())
+		require.NoError(t, s.Check(context.Background(), w))
+
+		var raw [2][32]byte
+		fr.LittleEndian.PutElement(&raw[at], values[0])
+		fr.LittleEndian.PutElement(&raw[1-at], values[1])
+		require.Equal(t, HashElement(sha256.Sum256(append(raw[0][:], raw[1][:]...))), got)
+
+		w.Inputs[1].Sub(&one, &position)
+		require.Error(t, s.Check(context.Background(), w))
+	}
+}
+
 func BenchmarkWriteSHA256(b *testing.B) {
 	const words = 39 * 8 // a label's message
 	builder := constraint.NewBuilder()

@@ -87,22 +87,15 @@ func (c *circuitWords) sum(x ...uint32Bits) uint32Bits {
 	if v, ok := constantSum(x); ok {
 		return c.constant(v)
 	}
-	n := sumBits(len(x))
-	if c.bitsUsed+n >= packCapacity {
+	digits := make([]constraint.Var, sumBits(len(x)))
+	for i := range digits {
+		digits[i] = Bit(c.b)
+	}
+	if c.bitsUsed+len(digits) >= packCapacity {
 		c.flush()
 	}
 	if c.bitsUsed == 0 {
 		c.powerOfTwo = one
-	}
-	var result uint32Bits
-	coeff := c.powerOfTwo
-	for i := range n {
-		v := Bit(c.b)
-		if i < 32 {
-			result[i] = Is(v)
-		}
-		c.right = append(c.right, constraint.Term{Var: v, Coeff: coeff})
-		coeff.Double(&coeff)
 	}
 	for _, w := range x {
 		k := c.powerOfTwo
@@ -111,8 +104,15 @@ func (c *circuitWords) sum(x ...uint32Bits) uint32Bits {
 			k.Double(&k)
 		}
 	}
-	c.powerOfTwo = coeff
-	c.bitsUsed += n
+	c.bitsUsed += len(digits)
+	for _, v := range digits {
+		c.right = append(c.right, constraint.Term{Var: v, Coeff: c.powerOfTwo})
+		c.powerOfTwo.Double(&c.powerOfTwo)
+	}
+	var result uint32Bits
+	for i := range result {
+		result[i] = Is(digits[i])
+	}
 	return result
 }
 

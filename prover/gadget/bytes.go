@@ -1,0 +1,131 @@
+package gadget
+
+import (
+	"math/bits"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/interlock-prover/interlock/prover/constraint"
+	"github.com/interlock-prover/interlock/prover/witness"
+)
+
+// Numbers are hashed by SHA-256 as their 32 little-endian bytes, and a hash is
+// the number of its little-endian bytes without the two top bits, which makes it
+// smaller than the modulus.
+
+// Unpack makes the 255 binary digits of x, lowest first: 0 · 0 = sum - x
+// (bellpepper's AllocatedNum::to_bits_le, which lets a small number also have
+// the digits of itself plus the modulus).
+func Unpack(b *constraint.Builder, x constraint.Var) []Boolean {
+	digits := make([]constraint.Var, fr.Bits)
+	out := make([]Boolean, fr.Bits)
+	for i := range digits {
+		digits[i] = Bit(b)
+		out[i] = Is(digits[i])
+	}
+	b.Enforce(nil, nil, Packed(digits).Plus(x, minusOne))
+	return out
+}
+
+// WriteUnpack writes the values of the variables that Unpack makes.
+func WriteUnpack(w *witness.Writer, x *fr.Element) {
+	limbs := x.Bits()
+	for _, limb := range limbs[:3] {
+		w.Word(limb, 64)
+	}
+	w.Word(limbs[3], fr.Bits-3*64)
+}
+
+// Bytes puts binary digits, lowest first, into the order in which SHA256 takes
+// them: byte after byte, the highest digit of each first, filled up with zeros to
+// a whole byte (storage-proofs-core's reverse_bit_numbering).
+func Bytes(digits []Boolean) []Boolean {
+	out := make([]Boolean, (len(digits)+7)/8*8)
+	for i := range out {
+		out[i] = False
+		if k := i ^ 7; k < len(digits) {
+			out[i] = digits[k]
+		}
+	}
+	return out
+}
+
+// ElementWords is the value of Bytes(Unpack(x)).
+func ElementWords(x *fr.Element) (words [8]Word) {
+	limbs := x.Bits()
+	for i := range words {
+		words[i] = Word{
+			Value:    bits.ReverseBytes32(uint32(limbs[i/2] >> (32 * (i % 2)))),
+			Variable: allBits,
+		}
+	}
+	words[7].Variable &^= 1 << 7 // the 256th digit
+	return words
+}
+
+// PackHash makes the number of a hash: sum · 1 = a (bellpepper's pack_bits over
+// the first 254 digits).
+func PackHash(b *constraint.Builder, hash []Boolean) constraint.Var {
+	a := b.Alloc()
+	var sum constraint.LC
+	coeff := one
+	for _, bit := range Bytes(hash)[:packCapacity] { // Bytes is its own inverse
+		sum = bit.plus(sum, coeff)
+		coeff.Double(&coeff)
+	}
+	b.Enforce(sum, constraint.Lin(constraint.One), constraint.Lin(a))
+	return a
+}
+
+// WritePackHash writes the number that PackHash makes and returns it.
+func WritePackHash(w *witness.Writer, hash [32]byte) fr.Element {
+	a := HashElement(hash)
+	w.Full(&a)
+	return a
+}
+
+// HashElement is the number of a SHA-256 hash.
+func HashElement(hash [32]byte) fr.Element {
+	hash[31] &= 0x3f
+	x, err := fr.LittleEndian.Element(&hash)
+	if err != nil {
+		panic(err) // 254 bits are below the modulus
+	}
+	return x
+}
+
+// SHA256MerkleStep goes one level up in a binary tree of SHA-256 hashes, as
+// MerkleStep does in one of Poseidon hashes.
+func SHA256MerkleStep(b *constraint.Builder, node constraint.Var) (parent, index constraint.Var) {
+	outs, _ := b.Call("sha256-merkle-step", []constraint.Var{node},
+		func(b *constraint.Builder, ports []constraint.Var) ([]constraint.Var, any) {
+			index := Bit(b)
+			sibling := b.Alloc()
+			var message []Boolean
+			children := Insert(b, ports[0], []constraint.Var{index}, []constraint.Var{sibling})
+			for _, child := range children {
+				message = append(message, Bytes(Unpack(b, child))...)
+			}
+			return []constraint.Var{PackHash(b, SHA256(b, message)), index}, nil
+		})
+	return outs[0], outs[1]
+}
+
+// WriteSHA256MerkleStep writes the values of the variables that SHA256MerkleStep
+// makes and returns the hash.
+func WriteSHA256MerkleStep(w *witness.Writer, node *fr.Element, index int, sibling *fr.Element) fr.Element {
+	w.Bit(index == 1)
+	w.Full(sibling)
+	writeInsert(w, node, index, []fr.Element{*sibling})
+	left, right := node, sibling
+	if index == 1 {
+		left, right = sibling, node
+	}
+	var message [16]Word
+	for i, child := range []*fr.Element{left, right} {
+		WriteUnpack(w, child)
+		words := ElementWords(child)
+		copy(message[8*i:], words[:])
+	}
+	return WritePackHash(w, WriteSHA256(w, message[:]))
+}
