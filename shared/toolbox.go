@@ -26,6 +26,19 @@ type Toolbox interface {
 	Bench(ctx context.Context, request BenchRequest, out func(line string)) error
 }
 
+// validateVerify checks a request and the proof to be verified against it, as if the vanilla proofs had the given sizes.
+func validateVerify(r *Request, vanillaBytes []uint64, proof []byte) error {
+	var faults Faults
+	r.validate(vanillaBytes, &faults)
+	if len(proof) > MaxProofBytes {
+		faults.Add("proof", "has %d bytes, more than the %d a proof may have", len(proof), MaxProofBytes)
+	}
+	return faults.Err()
+}
+
+// maxPartitions bounds what a circuit may be divided into; non-interactive PoRep has 126.
+const maxPartitions = 1 << 10
+
 // CircuitRequest names a circuit.
 type CircuitRequest struct {
 	Kind       Kind
@@ -50,6 +63,8 @@ func (r CircuitRequest) validate(faults *Faults) {
 	switch {
 	case r.Partitions < 0:
 		faults.Add("partitions", "is negative: %d", r.Partitions)
+	case r.Partitions > maxPartitions:
+		faults.Add("partitions", "%d are more than %d", r.Partitions, maxPartitions)
 	case r.Partitions > 0 && r.Kind.Valid() && r.Kind != KindPoRep:
 		faults.Add("partitions", "is not used by %s", r.Kind)
 	}

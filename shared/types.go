@@ -224,17 +224,22 @@ func (r *Request) Version() string {
 // Validate checks everything that can be told without decoding the vanilla proofs. The error holds one
 // [*InvalidRequestError] for each fault.
 func (r *Request) Validate() error {
+	var faults Faults
+	r.validate(r.vanillaBytes(), &faults)
+	return faults.Err()
+}
+
+func (r *Request) vanillaBytes() []uint64 {
 	sizes := make([]uint64, len(r.Vanilla))
 	for i, v := range r.Vanilla {
 		sizes[i] = uint64(len(v))
 	}
-	return r.validate(sizes)
+	return sizes
 }
 
 // validate checks the request as if its vanilla proofs had the given sizes, so that the receiving side can do it before
 // they arrive.
-func (r *Request) validate(vanillaBytes []uint64) error {
-	var faults Faults
+func (r *Request) validate(vanillaBytes []uint64, faults *Faults) {
 	if reason := idFault(r.ID); reason != "" {
 		faults.Add("id", "%s", reason)
 	}
@@ -247,11 +252,10 @@ func (r *Request) validate(vanillaBytes []uint64) error {
 	if !r.Priority.Valid() {
 		faults.Add("priority", "unknown priority %d", uint8(r.Priority))
 	}
-	r.validateVanilla(vanillaBytes, &faults)
+	r.validateVanilla(vanillaBytes, faults)
 	if r.Kind.Valid() {
-		r.validateByKind(&faults)
+		r.validateByKind(faults)
 	}
-	return faults.Err()
 }
 
 func (r *Request) validateVanilla(vanillaBytes []uint64, faults *Faults) {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package shared_test
+
+const raceEnabled = false

@@ -1,0 +1,177 @@
+package shared
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+)
+
+// Plugin is what a plugin process serves.
+type Plugin interface {
+	Prover
+	Toolbox
+	// Close ends all jobs and gives back every resource. It is called once, after the last call has returned.
+	Close() error
+}
+
+// Environment is what the host tells a plugin when it starts it.
+type Environment struct {
+	ConfigPath string // empty: built-in defaults
+	ParamsDir  string // goes before the configuration's; empty: as configured
+	Logger     hclog.Logger
+}
+
+// ErrHostGone is the cause with which a plugin's context ends when its host went away without stopping it.
+var ErrHostGone = errors.New("the host has gone away")
+
+var errTerminated = errors.New("told to terminate by a signal")
+
+// closeTimeout is how long a plugin without a host may take to end.
+const closeTimeout = 5 * time.Second
+
+// Serve is the main function of a plugin process: it checks that a host started it, opens the plugin, serves it until
+// the host has enough or has gone away, closes it, and gives the exit code.
+//
+// Until open returns, nothing may be written to standard output: go-plugin's handshake goes there. What is written to
+// the logger, to standard error or, later, to standard output reaches the host's log. The context given to open ends
+// when the plugin is to end; its cause is [ErrHostGone] if nobody is left to hear of it.
+//
+// A plugin never outlives its host: the host holds the other end of the plugin's standard input, and the system closes
+// that however the host dies. (The parent-death signal of Linux is bound to the thread that started the process, which
+// in a Go program may end long before the program does.)
+func Serve(open func(context.Context, Environment) (Plugin, error)) (exitCode int) {
+	if os.Getenv(Handshake.MagicCookieKey) != Handshake.MagicCookieValue {
+		fmt.Fprintf(os.Stderr, "%s is a plugin that a sealing host starts; to prove from the command line, use \"interlock prove\".\n",
+			filepath.Base(os.Args[0]))
+		return 1
+	}
+	// With the host gone, a write to its pipes must be an error, not the end: there is something left to close.
+	signal.Ignore(syscall.SIGPIPE)
+	level := hclog.LevelFromString(os.Getenv(EnvLogLevel))
+	if level == hclog.NoLevel {
+		level = hclog.Info
+	}
+	logger := hclog.New(&hclog.LoggerOptions{Level: level, Output: os.Stderr, JSONFormat: true})
+
+	ctx, end := context.WithCancelCause(context.Background())
+	defer end(nil)
+	defer watchSignals(end)()
+	if os.Getenv(EnvLifeline) == "stdin" {
+		watchLifeline(end)
+	}
+
+	implementation, err := open(ctx, Environment{
+		ConfigPath: os.Getenv(EnvConfig),
+		ParamsDir:  os.Getenv(EnvParams),
+		Logger:     logger,
+	})
+	if err != nil {
+		logger.Error("the plugin cannot start", "error", err)
+		return 1
+	}
+	var calls callCounter
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: Handshake,
+		Plugins:         Plugins(implementation),
+		Logger:          logger.Named("go-plugin"),
+		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
+			server := newServer(append(options, calls.options()...)...)
+			context.AfterFunc(ctx, server.Stop)
+			return server
+		},
+	})
+	// Serving is over and every call's context has ended: let the calls return before what they use is closed.
+	calls.wait()
+	if cause := context.Cause(ctx); cause != nil {
+		logger.Warn("the plugin ends", "reason", cause)
+	}
+	end(nil)
+	if err := implementation.Close(); err != nil {
+		logger.Error("closing the plugin", "error", err)
+		return 1
+	}
+	return 0
+}
+
+// watchSignals ends the plugin in order when it is told to terminate.
+func watchSignals(end context.CancelCauseFunc) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	stopped := make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+			end(errTerminated)
+		case <-stopped:
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(stopped)
+	}
+}
+
+// watchLifeline ends the plugin when its standard input does. Its goroutine lives as long as the process.
+func watchLifeline(end context.CancelCauseFunc) {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // an error is as good as the end
+		end(ErrHostGone)
+		time.Sleep(closeTimeout)
+		os.Exit(1) // whatever is holding the plugin up, nobody is left to end it
+	}()
+}
+
+// callCounter knows the calls that have not returned. (gRPC could wait for them itself, but go-plugin stops its server
+// from inside a call, which would then wait for itself.)
+type callCounter struct {
+	mu    sync.Mutex
+	calls sync.WaitGroup
+	over  bool
+}
+
+func (c *callCounter) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.calls.Add(1)
+	}
+	return !c.over
+}
+
+// wait waits for all calls to return, and refuses new ones.
+func (c *callCounter) wait() {
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	c.calls.Wait()
+}
+
+func (c *callCounter) options() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			if !c.enter() {
+				return nil, grpc.ErrServerStopped
+			}
+			defer c.calls.Done()
+			return handler(ctx, request)
+		}),
+		grpc.ChainStreamInterceptor(func(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+			if !c.enter() {
+				return grpc.ErrServerStopped
+			}
+			defer c.calls.Done()
+			return handler(server, stream)
+		}),
+	}
+}
