@@ -37,12 +37,13 @@ type HardwareGPU struct {
 	Model      string // "NVIDIA H200"
 }
 
+// String writes the card as a line of a list: "0: NVIDIA H200, 0000:41:00.0, GPU-…".
 func (g HardwareGPU) String() string {
-	text := fmt.Sprintf("%d (%s, %s", g.Index, g.Model, g.PCIAddress)
+	text := fmt.Sprintf("%d: %s, %s", g.Index, g.Model, g.PCIAddress)
 	if g.UUID != "" {
 		text += ", " + g.UUID
 	}
-	return text + ")"
+	return text
 }
 
 // FindGPU returns the card that id names.

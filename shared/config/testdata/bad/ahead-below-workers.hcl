@@ -1,0 +1,4 @@
+witness {
+  workers = 4
+  ahead   = 2
+}

@@ -1,0 +1,6 @@
+log = "debug"
+
+memory {
+  budget {
+  }
+}

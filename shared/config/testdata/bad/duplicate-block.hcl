@@ -1,0 +1,7 @@
+log {
+  level = "info"
+}
+
+log {
+  format = "json"
+}

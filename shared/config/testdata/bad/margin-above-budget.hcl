@@ -1,0 +1,4 @@
+memory {
+  budget = "20GiB"
+  margin = "20GiB"
+}

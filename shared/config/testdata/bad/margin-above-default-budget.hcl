@@ -1,0 +1,3 @@
+memory {
+  margin = "60GiB"
+}

@@ -1,0 +1,4 @@
+memory {
+  budget = "50%"
+  margin = "100%"
+}

@@ -1,0 +1,5 @@
+budget = "20GiB"
+
+memory {
+  memory_limit = "16GiB"
+}

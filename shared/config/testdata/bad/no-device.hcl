@@ -1,0 +1,3 @@
+cpu {
+  enabled = false
+}

@@ -1,0 +1,11 @@
+parameters {
+  dir = "paths-unusable.hcl"
+}
+
+timeline {
+  file = "../bad"
+}
+
+log {
+  file = "missing/prover.log"
+}

@@ -1,0 +1,2 @@
+memory {
+  budget = "20GiB"

@@ -1,0 +1,3 @@
+witness {
+  threads = 64
+}

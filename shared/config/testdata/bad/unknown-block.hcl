@@ -1,0 +1,9 @@
+gpus "0" {
+}
+
+memroy {
+  budget = "20GiB"
+}
+
+network {
+}

@@ -1,0 +1,3 @@
+parameters {
+  dir = "${home}/params"
+}

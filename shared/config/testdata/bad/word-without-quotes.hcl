@@ -1,0 +1,7 @@
+cpu {
+  enabled = yes
+}
+
+log {
+  level = debug
+}
