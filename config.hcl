@@ -1,0 +1,125 @@
+# Configuration of Interlock. As it stands it proves on the CPU, on any machine.
+#
+# Every setting there is appears below. Those behind a "#" without a space are
+# examples: remove the "#" to use them. Where a setting has a default, that is
+# what the example shows, unless it says otherwise. An empty file is valid.
+#
+# Sizes are written "512MiB", "5GiB"; durations "30s", "5m"; CPU sets "0-7,16".
+# Paths are relative to this file. To check what you wrote:
+#
+#   interlock config check config.hcl
+#
+# Rigs to start from are in examples/.
+
+# The CPU as a device. It proves where no gpu block is written; beside GPUs,
+# write this block only if it shall prove too.
+cpu {
+  #enabled = true
+
+  # Partitions that it carries at once. One computes, the others prepare and
+  # finish meanwhile.
+  workers = 2
+
+  # Threads that compute. Default: one on each CPU.
+  #threads = 16
+
+  # CPUs that it runs on. Default: all.
+  #cpus = "0-15"
+}
+
+# A card, one block each. The label is an index as nvidia-smi numbers cards, a
+# UUID ("GPU-2d990430-f243-2137-3cfb-69a61ff03be6") or a PCI address
+# ("0000:41:00.0"); `nvidia-smi -L` lists cards.
+#gpu "0" {
+  # Partitions that the card carries at once. One runs its kernels, the others
+  # prepare and finish meanwhile. One worker leaves the card idle a third of
+  # the time; more than two seldom gain anything.
+  #workers = 2
+
+  # CPUs of the card's workers, best those of its NUMA node (`nvidia-smi topo
+  # -m` lists them). Sets of different devices must not overlap. Default: all.
+  #cpus = "16-23"
+
+  # How much of the card's memory may be used. Default: all.
+  #memory_limit = "16GiB"
+#}
+
+memory {
+  # What the plugin may use of the machine's memory altogether: a size, or a
+  # percentage of what the machine and the control group allow.
+  #budget = "80%"
+
+  # The part of the budget that is kept free for what is not counted: a size,
+  # or a percentage of the budget.
+  #margin = "10%"
+}
+
+parameters {
+  # Folder of parameter files. Default: the environment variable
+  # FIL_PROOFS_PARAMETER_CACHE, else /var/tmp/filecoin-proof-parameters.
+  #dir = "/var/tmp/filecoin-proof-parameters"
+
+  # Circuits whose parameters are loaded at the start rather than by the first
+  # request, in this order. Kinds: porep, winning-post, window-post, update;
+  # sizes: 2KiB, 4KiB, 16KiB, 32KiB, 8MiB, 512MiB, 32GiB, 64GiB. Default: none.
+  #preload = ["winning-post:32GiB", "window-post:32GiB"]
+
+  # How closely a file is checked when it is loaded: "structure" for lengths
+  # and counts (milliseconds), "full" for every point as well (minutes for the
+  # large circuits).
+  #verify = "structure"
+}
+
+# Priority of requests that do not name one: "low", "normal", "high" or
+# "critical". Higher ones go first, partition by partition.
+priority {
+  #winning-post = "critical"
+  #window-post  = "high"
+  #porep        = "normal"
+  #update       = "normal"
+}
+
+# The pool that computes witnesses, on the CPU.
+witness {
+  # Partitions that are worked on at once.
+  #workers = 2
+
+  # Threads that they share. Default: one on each CPU.
+  #threads = 16
+
+  # Partitions whose witness is being computed or waits for a device. More
+  # keep devices busier and take more memory. Default: the number of devices,
+  # at least workers.
+  #ahead = 2
+}
+
+# The record of who did what when, for `interlock timeline`.
+timeline {
+  # How many of the latest events are kept, of about 64 bytes each. 0 keeps
+  # none.
+  #events = 65536
+
+  # File that they are written to as text. Default: none.
+  #file = "/var/log/interlock/timeline.txt"
+}
+
+log {
+  # "trace", "debug", "info", "warn" or "error".
+  #level = "info"
+
+  # "text" or "json".
+  #format = "text"
+
+  # File that the plugin appends its messages to, besides handing them to the
+  # host. Default: none.
+  #file = "/var/log/interlock/prover.log"
+}
+
+# How long the host waits for the plugin process.
+plugin {
+  # Until it answers, once started.
+  #start_timeout = "1m"
+
+  # Until it has ended its work, once told to stop; then it is killed.
+  #stop_timeout = "30s"
+}
