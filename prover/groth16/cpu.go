@@ -1,0 +1,377 @@
+package groth16
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"runtime"
+	"sync"
+
+	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/interlock-prover/interlock/prover/msm"
+	"github.com/interlock-prover/interlock/prover/witness"
+)
+
+// CPU is the Device that computes on the processor, with gnark-crypto's
+// transforms and package msm's sums. It keeps the points of every key it has
+// used in memory until Evict.
+type CPU struct {
+	name    string
+	threads int
+	buffers sync.Pool // of *[]fr.Element; the garbage collector empties it
+
+	mu   sync.Mutex
+	keys map[Source]*cpuKey
+}
+
+// cpuKey is a key that is loaded or being loaded.
+type cpuKey struct {
+	done      chan struct{} // closed when the rest is set
+	pk        *ProvingKey
+	err       error
+	cancelled bool // err is that the loading caller gave up
+}
+
+var _ Device = (*CPU)(nil)
+
+// NewCPU makes a device that uses the given number of threads, or all cores if
+// it is 0.
+func NewCPU(name string, threads int) *CPU {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	return &CPU{name: name, threads: threads, keys: map[Source]*cpuKey{}}
+}
+
+// Name implements Device.
+func (d *CPU) Name() string { return d.name }
+
+const (
+	g1PointBytes = 96  // of a bls12381.G1Affine
+	g2PointBytes = 192 // of a bls12381.G2Affine
+)
+
+// Footprint implements Device.
+func (d *CPU) Footprint(key Source, c *Circuit) Footprint {
+	var f Footprint
+	if _, inMemory := key.(*ProvingKey); !inMemory {
+		for q := range Query(NumQueries) {
+			size := int64(g1PointBytes)
+			if q == QueryBG2 {
+				size = g2PointBytes
+			}
+			f.KeyBytes += int64(c.QueryLen(q)) * size
+		}
+	}
+	// The values of A, B and C; the sums' scalars and buckets (see msm.G1),
+	// two at a time.
+	f.WorkBytes = 3*fr.Bytes*int64(c.Domain) +
+		2*fr.Bytes*int64(min(c.Domain, 4<<20)) + int64(d.threads)*(36<<20)
+	return f
+}
+
+// Preload implements Device.
+func (d *CPU) Preload(ctx context.Context, key Source, c *Circuit) error {
+	_, err := d.load(ctx, key, c)
+	return err
+}
+
+// Evict implements Device.
+func (d *CPU) Evict(key Source) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.keys, key)
+}
+
+// load returns the points of a key, decoding them at most once however many
+// callers ask for it at the same time.
+func (d *CPU) load(ctx context.Context, key Source, c *Circuit) (*ProvingKey, error) {
+	if err := c.checkKey(key); err != nil {
+		return nil, err
+	}
+	if pk, ok := key.(*ProvingKey); ok {
+		return pk, nil
+	}
+	for {
+		d.mu.Lock()
+		k, found := d.keys[key]
+		if !found {
+			k = &cpuKey{done: make(chan struct{})}
+			d.keys[key] = k
+		}
+		d.mu.Unlock()
+		if !found {
+			k.pk, k.err = readKey(ctx, key)
+			if k.err != nil {
+				k.cancelled = ctx.Err() != nil
+				d.mu.Lock()
+				if d.keys[key] == k {
+					delete(d.keys, key)
+				}
+				d.mu.Unlock()
+			}
+			close(k.done)
+			return k.pk, k.err
+		}
+		select {
+		case <-k.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if !k.cancelled {
+			return k.pk, k.err
+		}
+	}
+}
+
+func readKey(ctx context.Context, key Source) (*ProvingKey, error) {
+	pk := &ProvingKey{VK: key.VerifyingKey()}
+	for _, part := range []struct {
+		q  Query
+		to *[]bls12381.G1Affine
+	}{{QueryH, &pk.H}, {QueryL, &pk.L}, {QueryA, &pk.A}, {QueryBG1, &pk.BG1}} {
+		points := make([]bls12381.G1Affine, key.Len(part.q))
+		if err := key.ReadG1(ctx, part.q, 0, points); err != nil {
+			return nil, fmt.Errorf("loading query %s: %w", part.q, err)
+		}
+		*part.to = points
+	}
+	pk.BG2 = make([]bls12381.G2Affine, key.Len(QueryBG2))
+	if err := key.ReadG2(ctx, 0, pk.BG2); err != nil {
+		return nil, fmt.Errorf("loading query %s: %w", QueryBG2, err)
+	}
+	return pk, nil
+}
+
+// Prepare implements Device.
+func (d *CPU) Prepare(ctx context.Context, key Source, c *Circuit, w *witness.Witness) (Work, error) {
+	if err := c.checkWitness(w); err != nil {
+		return nil, err
+	}
+	pk, err := d.load(ctx, key, c)
+	if err != nil {
+		return nil, err
+	}
+	return &cpuWork{
+		device: d, pk: pk, circuit: c, witness: w,
+		a: d.buffer(c.Domain), b: d.buffer(c.Domain), c: d.buffer(c.Domain),
+	}, nil
+}
+
+// buffer returns n elements of arbitrary content.
+func (d *CPU) buffer(n int) []fr.Element {
+	if p, ok := d.buffers.Get().(*[]fr.Element); ok && cap(*p) >= n {
+		return (*p)[:n]
+	}
+	return make([]fr.Element, n)
+}
+
+// free gives a buffer back and clears the variable that holds it.
+func (d *CPU) free(v *[]fr.Element) {
+	if *v == nil {
+		return
+	}
+	give := *v
+	*v = nil
+	d.buffers.Put(&give)
+}
+
+// cpuWork is a proof on the CPU.
+type cpuWork struct {
+	device  *CPU
+	pk      *ProvingKey
+	circuit *Circuit
+	witness *witness.Witness
+	a, b, c []fr.Element // values of A, B, C on the domain; a becomes H
+
+	sums     *sums
+	released bool
+}
+
+// sums are the multi-exponentiations of a proof, [Groth16, section 3.2]:
+// Σ h_i·H_i, Σ w_i·L_i, Σ w_i·A_i, Σ w_i·B_i.
+type sums struct {
+	h, l, a, b1 bls12381.G1Jac
+	b2          bls12381.G2Jac
+}
+
+// Execute implements Work. The sums over the witness need no quotient and run
+// beside it; each of the two strands can use all threads, so that one fills
+// what the other leaves idle.
+func (w *cpuWork) Execute(ctx context.Context) error {
+	if w.released {
+		return errReleased
+	}
+	if w.sums != nil {
+		return errors.New("device phase was executed before")
+	}
+	s := &sums{}
+	strands, ctx := errgroup.WithContext(ctx)
+	strands.Go(func() (err error) {
+		if err := w.quotient(ctx); err != nil {
+			return fmt.Errorf("quotient: %w", err)
+		}
+		// The quotient's degree is at most n-2: its last coefficient has no point.
+		s.h, err = msm.G1(ctx, w.pk.H, w.a[:len(w.pk.H)], w.device.threads)
+		return sumError(QueryH, err)
+	})
+	strands.Go(func() error { return w.witnessSums(ctx, s) })
+	err := strands.Wait()
+	w.freeBuffers()
+	if err != nil {
+		return err
+	}
+	w.sums = s
+	return nil
+}
+
+func sumError(q Query, err error) error {
+	if err != nil {
+		return fmt.Errorf("query %s: %w", q, err)
+	}
+	return nil
+}
+
+// quotient evaluates the constraints, those of the inputs included, and turns
+// them into the coefficients of H, in w.a.
+func (w *cpuWork) quotient(ctx context.Context) error {
+	threads := w.device.threads
+	sys := w.circuit.System
+	if err := sys.Evaluate(ctx, w.witness, w.a, w.b, w.c, threads); err != nil {
+		return err
+	}
+	// input_i·0 = 0, then nothing up to the end of the domain.
+	n := sys.NumConstraints()
+	clear(w.a[n+copy(w.a[n:], w.witness.Inputs):])
+	clear(w.b[n:])
+	clear(w.c[n:])
+	err := newDomain(w.circuit.Domain).quotient(ctx, w.a, w.b, w.c, func() { w.device.free(&w.b) }, threads)
+	if err == nil {
+		w.device.free(&w.c)
+	}
+	return err
+}
+
+// witnessSums computes the sums over the variables. Points of A are those of
+// all inputs, then of the auxiliary variables that occur in A; points of B those
+// of the inputs and of the auxiliary variables that occur in B (bellperson's
+// ParameterSource).
+func (w *cpuWork) witnessSums(ctx context.Context, s *sums) error {
+	threads := w.device.threads
+	inputs := w.witness.Inputs
+	density := w.circuit.Density
+	aux := func(dense []uint64) *msm.Compact {
+		l := w.witness.Layout
+		return &msm.Compact{N: l.NumAux(), IsBit: l.BitMap(), Bits: w.witness.Bits, Full: w.witness.Full, Dense: dense}
+	}
+	bInputs := &msm.Compact{N: len(inputs), Full: inputs, Dense: density.BInputs}
+	bAux := aux(density.BAux)
+	nb := popcount(density.BInputs)
+
+	// The longest first.
+	b2, err := msm.G2Compact(ctx, w.pk.BG2[nb:], bAux, threads)
+	if err != nil {
+		return sumError(QueryBG2, err)
+	}
+	if s.b2, err = msm.G2Compact(ctx, w.pk.BG2[:nb], bInputs, threads); err != nil {
+		return sumError(QueryBG2, err)
+	}
+	s.b2.AddAssign(&b2)
+
+	if s.l, err = msm.G1Compact(ctx, w.pk.L, aux(nil), threads); err != nil {
+		return sumError(QueryL, err)
+	}
+
+	a, err := msm.G1Compact(ctx, w.pk.A[len(inputs):], aux(density.AAux), threads)
+	if err != nil {
+		return sumError(QueryA, err)
+	}
+	if s.a, err = msm.G1(ctx, w.pk.A[:len(inputs)], inputs, threads); err != nil {
+		return sumError(QueryA, err)
+	}
+	s.a.AddAssign(&a)
+
+	b1, err := msm.G1Compact(ctx, w.pk.BG1[nb:], bAux, threads)
+	if err != nil {
+		return sumError(QueryBG1, err)
+	}
+	if s.b1, err = msm.G1Compact(ctx, w.pk.BG1[:nb], bInputs, threads); err != nil {
+		return sumError(QueryBG1, err)
+	}
+	s.b1.AddAssign(&b1)
+	return nil
+}
+
+// Finish implements Work.
+func (w *cpuWork) Finish(ctx context.Context, b Blinding) (*Proof, error) {
+	switch {
+	case w.released:
+		return nil, errReleased
+	case w.sums == nil:
+		return nil, errNotExecuted
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return w.sums.assemble(w.pk.VK, b)
+}
+
+// Release implements Work.
+func (w *cpuWork) Release() {
+	w.freeBuffers()
+	w.released, w.sums, w.pk, w.witness = true, nil, nil, nil
+}
+
+func (w *cpuWork) freeBuffers() {
+	w.device.free(&w.a)
+	w.device.free(&w.b)
+	w.device.free(&w.c)
+}
+
+// assemble makes the proof, [Groth16, section 3.2]:
+//
+//	A = alpha + Σ w_i·A_i + r·delta
+//	B = beta + Σ w_i·B_i + s·delta
+//	C = Σ w_i·L_i + Σ h_i·H_i + s·A + r·B - r·s·delta
+func (s *sums) assemble(vk *VerifyingKey, blinding Blinding) (*Proof, error) {
+	if !blinding.set {
+		return nil, errNoBlinding
+	}
+	var r, t, rt big.Int // t is the paper's s
+	blinding.r.BigInt(&r)
+	blinding.s.BigInt(&t)
+	var product fr.Element
+	product.Mul(&blinding.r, &blinding.s)
+	product.BigInt(&rt)
+
+	var delta, a, b1, c, x bls12381.G1Jac
+	delta.FromAffine(&vk.DeltaG1)
+	a.ScalarMultiplication(&delta, &r)
+	a.AddMixed(&vk.AlphaG1)
+	a.AddAssign(&s.a)
+
+	var delta2, b2 bls12381.G2Jac
+	delta2.FromAffine(&vk.DeltaG2)
+	b2.ScalarMultiplication(&delta2, &t)
+	b2.AddMixed(&vk.BetaG2)
+	b2.AddAssign(&s.b2)
+
+	b1.ScalarMultiplication(&delta, &t)
+	b1.AddMixed(&vk.BetaG1)
+	b1.AddAssign(&s.b1)
+
+	c.ScalarMultiplication(&a, &t)
+	c.AddAssign(x.ScalarMultiplication(&b1, &r))
+	c.SubAssign(x.ScalarMultiplication(&delta, &rt))
+	c.AddAssign(&s.h)
+	c.AddAssign(&s.l)
+
+	proof := &Proof{}
+	proof.A.FromJacobian(&a)
+	proof.B.FromJacobian(&b2)
+	proof.C.FromJacobian(&c)
+	return proof, nil
+}
