@@ -1,0 +1,137 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/interlock-prover/interlock/prover/interlock"
+)
+
+// task is one partition of a request on its way. It ends in one call of leave.
+type task struct {
+	request  *request
+	k        int            // the partition
+	avoid    *device        // where it failed before; taken there again only if no other device can
+	outcomes chan<- outcome // has room for one outcome of each task of the request
+	memory   *interlock.Reservation
+	witness  Witness
+}
+
+// outcome is what became of a task.
+type outcome struct {
+	k      int
+	proof  []byte
+	device *device // that made the proof, or failed to; nil if it failed before it came to one
+	err    error
+}
+
+// leave gives back what the task holds of the host, once nothing uses it any more.
+func (t *task) leave() {
+	t.witness = nil
+	t.memory.Release()
+	t.request.tasks.Done()
+}
+
+// before tells which goes first: by priority, then by the request's arrival, then by partition. The order of two tasks
+// never changes, so one that comes back to a queue gets its old place.
+func before(a, b *task) int {
+	return cmp.Or(
+		-cmp.Compare(a.request.Priority, b.request.Priority),
+		cmp.Compare(a.request.number, b.request.number),
+		cmp.Compare(a.k, b.k),
+	)
+}
+
+// queue holds tasks in the order they go.
+type queue struct {
+	mu      sync.Mutex
+	tasks   []*task
+	changed chan struct{} // closed, and made anew, when those who wait should look again
+
+	waiting   *task // see interrupt
+	interrupt func()
+}
+
+func newQueue() *queue {
+	return &queue{changed: make(chan struct{})}
+}
+
+// push adds a task, unless its request has ended: then it returns false.
+func (q *queue) push(t *task) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.request.ctx.Err() != nil { // whoever ended it will look through the queue after this, or did before
+		return false
+	}
+	place, _ := slices.BinarySearchFunc(q.tasks, t, before)
+	q.tasks = slices.Insert(q.tasks, place, t)
+	if q.interrupt != nil && before(t, q.waiting) < 0 {
+		q.interrupt()
+	}
+	q.wake()
+	return true
+}
+
+// look wakes all who wait in pop, so that they ask accept anew.
+func (q *queue) look() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.wake()
+}
+
+func (q *queue) wake() {
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+// pop takes the first task that accept agrees to, waiting for one until ctx ends. accept is called under the queue's
+// lock; nil agrees to all.
+func (q *queue) pop(ctx context.Context, accept func(*task) bool) (*task, error) {
+	for {
+		q.mu.Lock()
+		if ctx.Err() != nil {
+			q.mu.Unlock()
+			return nil, context.Cause(ctx)
+		}
+		for i, t := range q.tasks {
+			if accept == nil || accept(t) {
+				q.tasks = slices.Delete(q.tasks, i, i+1)
+				q.mu.Unlock()
+				return t, nil
+			}
+		}
+		changed := q.changed
+		q.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// drop takes the tasks of a request out of the queue.
+func (q *queue) drop(r *request) []*task {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var dropped []*task
+	q.tasks = slices.DeleteFunc(q.tasks, func(t *task) bool {
+		if t.request == r {
+			dropped = append(dropped, t)
+		}
+		return t.request == r
+	})
+	return dropped
+}
+
+// watch has interrupt called when a task is pushed that goes before t, which one goroutine at a time took out of the
+// queue and may put back. nil ends the watch.
+func (q *queue) watch(t *task, interrupt func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting, q.interrupt = t, interrupt
+	if interrupt != nil && len(q.tasks) > 0 && before(q.tasks[0], t) < 0 {
+		interrupt()
+	}
+}

@@ -1,0 +1,94 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/interlock-prover/interlock/prover/interlock"
+	"github.com/interlock-prover/interlock/shared"
+	"github.com/interlock-prover/interlock/shared/timeline"
+)
+
+// witnessWorker computes witnesses until the pipeline closes. The next partition is chosen only when a worker is free
+// and there is a place and memory for its witness, so that one of higher priority that comes meanwhile is chosen
+// instead.
+func (p *Pipeline) witnessWorker(worker int) {
+	for {
+		var t *task
+		err := p.admission.Do(p.ctx, func() (err error) {
+			t, err = p.admit(worker)
+			return err
+		})
+		switch {
+		case err == nil:
+			p.synthesize(worker, t)
+		case p.ctx.Err() != nil:
+			return
+		default:
+			p.log.Error("admitting a partition failed; going on", "error", err)
+		}
+	}
+}
+
+// admit waits for a place ahead of the devices, then for the partition that goes first, then for memory for it. One
+// worker at a time does.
+func (p *Pipeline) admit(worker int) (*task, error) {
+	if err := p.ahead.Wait(p.ctx); err != nil {
+		return nil, err
+	}
+	for {
+		t, err := p.pending.pop(p.ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		if t.memory, err = p.reserveHost(worker, t); err == nil {
+			t.request.takeOff()
+			return t, nil
+		}
+		// One of higher priority came, or the request ended; then the queue does not take it back.
+		if !p.pending.push(t) {
+			t.leave()
+		}
+	}
+}
+
+// reserveHost waits for the memory of t's witness; in vain if the request ends or a task arrives that goes first.
+func (p *Pipeline) reserveHost(worker int, t *task) (*interlock.Reservation, error) {
+	bytes := t.request.witnessBytes
+	if memory, ok := p.memory.TryReserve(bytes); ok {
+		return memory, nil
+	}
+	ctx, interrupt := context.WithCancel(t.request.ctx)
+	defer interrupt()
+	p.pending.watch(t, interrupt)
+	defer p.pending.watch(nil, nil)
+	p.record(timeline.MemoryWaitStart, t, "", worker)
+	defer p.record(timeline.MemoryWaitEnd, t, "", worker)
+	return p.memory.Reserve(ctx, bytes)
+}
+
+// synthesize computes the witness of t and queues it for the devices.
+func (p *Pipeline) synthesize(worker int, t *task) {
+	r := t.request
+	r.report(shared.StageWitness, t.k, "")
+	began := time.Now()
+	p.record(timeline.SynthStart, t, "", worker)
+	err := interlock.Protect(func() (err error) {
+		t.witness, err = r.job.Witness(r.ctx, t.k)
+		return err
+	})
+	p.record(timeline.SynthEnd, t, "", worker)
+	r.spend(onWitness, began)
+	if err != nil {
+		p.ahead.Signal()
+		r.land(false)
+		t.outcomes <- outcome{k: t.k, err: &StageError{RequestID: r.ID, Stage: shared.StageWitness, Partition: t.k, Err: err}}
+		t.leave()
+		return
+	}
+	p.record(timeline.GPUQueue, t, "", timeline.None)
+	if !p.ready.push(t) {
+		p.ahead.Signal()
+		t.leave()
+	}
+}

@@ -1,0 +1,272 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/interlock-prover/interlock/prover/interlock"
+	"github.com/interlock-prover/interlock/shared"
+	"github.com/interlock-prover/interlock/shared/timeline"
+)
+
+// device is a Device with what its workers share.
+type device struct {
+	Device
+	name     string
+	memory   *interlock.Budget
+	lock     *interlock.Lock // the interlock
+	releaser *releaser
+	ctx      context.Context // ends when the device is taken out of use or the pipeline closes
+	stop     context.CancelFunc
+
+	mu      sync.Mutex
+	workers []workerState
+	lost    error // why it was taken out of use
+}
+
+// workerState is what a worker carries; no request if nothing.
+type workerState struct {
+	request *request
+	k       int
+	stage   shared.Stage
+	since   time.Time
+}
+
+func (d *device) whyLost() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lost
+}
+
+func (d *device) set(worker int, s workerState) {
+	s.since = time.Now()
+	d.mu.Lock()
+	d.workers[worker] = s
+	d.mu.Unlock()
+}
+
+// deviceWorker carries one partition at a time through the device, until that is taken out of use or the pipeline
+// closes.
+func (p *Pipeline) deviceWorker(d *device, worker int) {
+	for {
+		t, err := p.ready.pop(d.ctx, func(t *task) bool { return p.takes(d, t) })
+		if err != nil {
+			return
+		}
+		p.ahead.Signal()
+		p.carry(d, worker, t)
+	}
+}
+
+// takes tells whether t may go to d: not where it failed before, if another device can have it.
+func (p *Pipeline) takes(d *device, t *task) bool {
+	if p.usable(d, t.request) != nil {
+		return false
+	}
+	return t.avoid != d || !p.anotherThan(d, t.request)
+}
+
+// usable says why d cannot take partitions of r, nil if it can.
+func (p *Pipeline) usable(d *device, r *request) error {
+	if err := d.whyLost(); err != nil {
+		return err
+	}
+	return d.memory.Check(r.workBytes[d])
+}
+
+// anotherThan tells whether r can go to a device other than d.
+func (p *Pipeline) anotherThan(d *device, r *request) bool {
+	for _, other := range p.devices {
+		if other != d && p.usable(other, r) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// anyFor returns a *NoDeviceError if no device can take r.
+func (p *Pipeline) anyFor(r *request) error {
+	var last error
+	for _, d := range p.devices {
+		err := p.usable(d, r)
+		if err == nil {
+			return nil
+		}
+		last = err
+	}
+	return &NoDeviceError{Err: last}
+}
+
+// passage is a task on its way through a device.
+type passage struct {
+	*task
+	p      *Pipeline
+	d      *device
+	worker int
+	phase  Phase                  // once prepared
+	memory *interlock.Reservation // of the device
+	began  time.Duration          // when the device phase did, by the timeline's clock
+}
+
+// carry takes t through d and reports what became of it. All that was allocated is left to the device's releaser.
+func (p *Pipeline) carry(d *device, worker int, t *task) {
+	s := &passage{task: t, p: p, d: d, worker: worker}
+	s.record(timeline.GPUPickup)
+	proof, err := s.run()
+	s.recordMeasurements()
+	d.set(worker, workerState{})
+	var lost *DeviceLostError
+	if errors.As(err, &lost) {
+		p.takeOut(d, err)
+	}
+	if t.request.land(err == nil); err == nil {
+		t.request.report(shared.StageFinish, t.k, "partition proven")
+	}
+	t.outcomes <- outcome{k: t.k, proof: proof, device: d, err: err}
+	d.releaser.add(s.release)
+}
+
+func (s *passage) run() ([]byte, error) {
+	if err := s.at(shared.StagePrepare, s.prepare); err != nil {
+		return nil, err
+	}
+	if err := s.at(shared.StageDevice, s.execute); err != nil {
+		return nil, err
+	}
+	var proof []byte
+	err := s.at(shared.StageFinish, func(ctx context.Context) (err error) {
+		proof, err = s.finish(ctx)
+		return err
+	})
+	return proof, err
+}
+
+// at runs one stage, unless the request has ended.
+func (s *passage) at(stage shared.Stage, run func(ctx context.Context) error) error {
+	r := s.request
+	err := context.Cause(r.ctx)
+	if err == nil {
+		err = interlock.Protect(func() error { return run(r.ctx) })
+	}
+	if err != nil {
+		return &StageError{RequestID: r.ID, Stage: stage, Partition: s.k, Device: s.d.name, Err: err}
+	}
+	return nil
+}
+
+// enter notes that the partition came to a stage.
+func (s *passage) enter(stage shared.Stage) {
+	s.d.set(s.worker, workerState{request: s.request, k: s.k, stage: stage})
+	s.request.report(stage, s.k, "")
+}
+
+func (s *passage) record(kind timeline.Kind) { s.p.record(kind, s.task, s.d.name, s.worker) }
+
+// prepare waits for the device's memory and prepares the device phase.
+func (s *passage) prepare(ctx context.Context) error {
+	s.enter(shared.StagePrepare)
+	if err := s.reserve(ctx); err != nil {
+		return err
+	}
+	defer s.request.spend(onPrepare, time.Now())
+	s.record(timeline.PrepareStart)
+	defer s.record(timeline.PrepareEnd)
+	phase, err := s.d.Prepare(ctx, s.request.job, s.k, s.witness)
+	if err != nil {
+		return err
+	}
+	s.phase = phase
+	return nil
+}
+
+func (s *passage) reserve(ctx context.Context) (err error) {
+	bytes, ok := s.request.workBytes[s.d], false
+	if s.memory, ok = s.d.memory.TryReserve(bytes); ok {
+		return nil
+	}
+	s.record(timeline.MemoryWaitStart)
+	defer s.record(timeline.MemoryWaitEnd)
+	s.memory, err = s.d.memory.Reserve(ctx, bytes)
+	return err
+}
+
+// execute is the device phase: nothing else is done under the interlock.
+func (s *passage) execute(ctx context.Context) error {
+	return s.d.lock.Do(ctx, func() error {
+		defer s.request.spend(onDevice, time.Now())
+		s.record(timeline.GPUStart)
+		defer s.record(timeline.GPUEnd)
+		s.began = s.p.timeline.Now()
+		s.enter(shared.StageDevice)
+		return s.phase.Execute(ctx)
+	})
+}
+
+func (s *passage) finish(ctx context.Context) ([]byte, error) {
+	s.enter(shared.StageFinish)
+	defer s.request.spend(onFinish, time.Now())
+	s.record(timeline.FinishStart)
+	defer s.record(timeline.FinishEnd)
+	return s.phase.Finish(ctx)
+}
+
+// recordMeasurements adds to the timeline what the phase measured itself.
+func (s *passage) recordMeasurements() {
+	measured, ok := s.phase.(Measured)
+	if !ok || s.began == 0 {
+		return
+	}
+	err := interlock.Protect(func() error {
+		for _, m := range measured.Measurements() {
+			e := s.p.event(m.Start, s.task, s.d.name, s.worker)
+			e.Time = s.began + m.From
+			s.p.timeline.RecordAt(e)
+			e.Time, e.Kind = s.began+m.To, m.Start+1
+			s.p.timeline.RecordAt(e)
+		}
+		return nil
+	})
+	if err != nil {
+		s.p.log.Error("a device's measurements are missing in the timeline", "device", s.d.name, "error", err)
+	}
+}
+
+// release gives back everything the partition took, on the releaser's goroutine.
+func (s *passage) release() {
+	if s.phase != nil {
+		err := interlock.Protect(func() error { s.phase.Release(); return nil })
+		if err != nil {
+			s.p.log.Error("releasing a partition's memory failed", "device", s.d.name, "request", s.request.ID, "partition", s.k, "error", err)
+		}
+	}
+	s.memory.Release()
+	s.task.leave()
+}
+
+// takeOut takes a lost device out of use, and fails the requests that no other device can take.
+func (p *Pipeline) takeOut(d *device, why error) {
+	d.mu.Lock()
+	first := d.lost == nil
+	if first {
+		d.lost = why
+	}
+	d.mu.Unlock()
+	if !first {
+		return
+	}
+	p.log.Error("a device is lost and was taken out of use", "device", d.name, "error", why)
+	d.stop()
+	p.ready.look() // what the device had been preferred for may now go elsewhere
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.active {
+		if !r.sized.Load() {
+			continue // will look for itself
+		}
+		if err := p.anyFor(r); err != nil {
+			r.cancel(err)
+		}
+	}
+}
