@@ -246,15 +246,21 @@ func (d *decoder) fault(place hcl.Range, summary, format string, args ...any) {
 	d.diags = append(d.diags, fault(&place, summary, format, args...))
 }
 
-// value evaluates an expression that must give a value of type want. What it
-// may be instead is described for the message: "a whole number".
+// value returns the value of an expression, which must be of type want. What
+// belongs there is described for messages: "a whole number".
 func (d *decoder) value(expr hcl.Expression, want cty.Type, description string) (cty.Value, bool) {
-	if name, ok := expr.(*hclsyntax.ScopeTraversalExpr); ok && len(name.Traversal) == 1 {
-		if want == cty.String {
-			d.fault(expr.Range(), "Missing quotes", "Text is written in quotes. Did you mean %q?", name.Traversal.RootName())
-		} else {
-			d.fault(expr.Range(), "Unsuitable value", "What belongs here is %s.", description)
+	if name, ok := expr.(*hclsyntax.ScopeTraversalExpr); ok && len(name.Traversal) == 1 && want == cty.String {
+		d.fault(expr.Range(), "Missing quotes", "Text is written in quotes. Did you mean %q?", name.Traversal.RootName())
+		return cty.NilVal, false
+	}
+	if !isPlain(expr) {
+		advice := ""
+		switch expr.(type) {
+		case *hclsyntax.TupleConsExpr, *hclsyntax.ObjectConsExpr, *hclsyntax.ScopeTraversalExpr:
+		default:
+			advice = " Calculations and variables are not possible."
 		}
+		d.fault(expr.Range(), "Unsuitable value", "What belongs here is %s.%s", description, advice)
 		return cty.NilVal, false
 	}
 	value, diags := expr.Value(nil)
@@ -262,12 +268,39 @@ func (d *decoder) value(expr hcl.Expression, want cty.Type, description string) 
 	if diags.HasErrors() || value.IsNull() {
 		return cty.NilVal, false
 	}
-	value, err := convert.Convert(value, want)
-	if err != nil || !value.IsKnown() || value.IsNull() {
+	var err error
+	// Numbers are no text: one such as 1e999999999 would be a long one.
+	isNumberAsText := value.Type() == cty.Number && want == cty.String
+	if !isNumberAsText {
+		value, err = convert.Convert(value, want)
+	}
+	if isNumberAsText || err != nil {
 		d.fault(expr.Range(), "Unsuitable value", "What belongs here is %s.", description)
 		return cty.NilVal, false
 	}
 	return value, true
+}
+
+// isPlain says whether an expression is a value and nothing to be calculated.
+// A configuration needs no more, and a calculation can be short to write and
+// without end to carry out.
+func isPlain(expr hcl.Expression) bool {
+	switch expr := expr.(type) {
+	case *hclsyntax.LiteralValueExpr:
+		return true
+	case *hclsyntax.UnaryOpExpr:
+		_, isLiteral := expr.Val.(*hclsyntax.LiteralValueExpr)
+		return isLiteral
+	case *hclsyntax.TemplateExpr:
+		for _, part := range expr.Parts {
+			if literal, ok := part.(*hclsyntax.LiteralValueExpr); !ok || literal.Val.Type() != cty.String {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
 }
 
 func (d *decoder) text(attr *hcl.Attribute, description string) (string, bool) {
@@ -373,7 +406,7 @@ func (d *decoder) cpuSet(attr *hcl.Attribute, dst *CPUSet) {
 
 // path takes a path relative to the file's folder.
 func (d *decoder) path(attr *hcl.Attribute, dst *string) {
-	text, ok := d.text(attr, `a path such as "/var/log/interlock.log"`)
+	text, ok := d.text(attr, `a path such as "/var/log/interlock"`)
 	if !ok {
 		return
 	}

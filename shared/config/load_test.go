@@ -265,6 +265,19 @@ func TestDeeplyNestedFiles(t *testing.T) {
 	}
 }
 
+// What takes a line to write and forever to calculate is not calculated.
+func TestEndlessCalculations(t *testing.T) {
+	for _, value := range []string{
+		`1e999999999`, `"1e999999999"`, `-1e999999999`, `"${1e999999999}"`, `1e999999999 % 3`, `1e-999999999`,
+		`[for a in [1e999999999]: "${a}"]`, `true ? "${1e999999999}" : ""`,
+	} {
+		for _, setting := range []string{"workers", "enabled", "cpus"} {
+			_, diags := parse([]byte("cpu {\n "+setting+" = "+value+"\n}"), "config.hcl")
+			require.True(t, diags.HasErrors(), setting+" = "+value)
+		}
+	}
+}
+
 func TestCheckWithoutHardware(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.hcl")
 	require.NoError(t, os.WriteFile(path, []byte("gpu \"7\" {\n cpus = \"900-999\"\n}\nmemory {\n budget = \"4000TiB\"\n}\nlog {\n file = \"absent/log\"\n}\n"), 0o600))
