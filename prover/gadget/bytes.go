@@ -94,6 +94,49 @@ func HashElement(hash [32]byte) fr.Element {
 	return x
 }
 
+// SHA256Pair makes the hash of two numbers, a node of a binary tree of SHA-256 hashes
+// (hash2_circuit in filecoin-hashers, sha256.rs).
+func SHA256Pair(b *constraint.Builder, left, right constraint.Var) constraint.Var {
+	outs, _ := b.Call("sha256-pair", []constraint.Var{left, right},
+		func(b *constraint.Builder, ports []constraint.Var) ([]constraint.Var, any) {
+			var message []Boolean
+			for _, child := range ports {
+				message = append(message, Bytes(Unpack(b, child))...)
+			}
+			return []constraint.Var{PackHash(b, SHA256(b, message))}, nil
+		})
+	return outs[0]
+}
+
+// WriteSHA256Pair writes the values of the variables that SHA256Pair makes and returns
+// the hash.
+func WriteSHA256Pair(w *witness.Writer, left, right *fr.Element) fr.Element {
+	var message [16]Word
+	for i, child := range []*fr.Element{left, right} {
+		WriteUnpack(w, child)
+		words := ElementWords(child)
+		copy(message[8*i:], words[:])
+	}
+	return WritePackHash(w, WriteSHA256(w, message[:]))
+}
+
+// SHA256MerkleParent is MerkleParent in a binary tree of SHA-256 hashes.
+func SHA256MerkleParent(b *constraint.Builder, node, index, sibling constraint.Var) constraint.Var {
+	children := Insert(b, node, []constraint.Var{index}, []constraint.Var{sibling})
+	return SHA256Pair(b, children[0], children[1])
+}
+
+// WriteSHA256MerkleParent writes the values of the variables that SHA256MerkleParent
+// makes and returns the hash.
+func WriteSHA256MerkleParent(w *witness.Writer, node *fr.Element, index int, sibling *fr.Element) fr.Element {
+	writeInsert(w, node, index, []fr.Element{*sibling})
+	left, right := node, sibling
+	if index == 1 {
+		left, right = sibling, node
+	}
+	return WriteSHA256Pair(w, left, right)
+}
+
 // SHA256MerkleStep goes one level up in a binary tree of SHA-256 hashes, as
 // MerkleStep does in one of Poseidon hashes.
 func SHA256MerkleStep(b *constraint.Builder, node constraint.Var) (parent, index constraint.Var) {
@@ -101,12 +144,7 @@ func SHA256MerkleStep(b *constraint.Builder, node constraint.Var) (parent, index
 		func(b *constraint.Builder, ports []constraint.Var) ([]constraint.Var, any) {
 			index := Bit(b)
 			sibling := b.Alloc()
-			var message []Boolean
-			children := Insert(b, ports[0], []constraint.Var{index}, []constraint.Var{sibling})
-			for _, child := range children {
-				message = append(message, Bytes(Unpack(b, child))...)
-			}
-			return []constraint.Var{PackHash(b, SHA256(b, message)), index}, nil
+			return []constraint.Var{SHA256MerkleParent(b, ports[0], index, sibling), index}, nil
 		})
 	return outs[0], outs[1]
 }
@@ -116,16 +154,5 @@ func SHA256MerkleStep(b *constraint.Builder, node constraint.Var) (parent, index
 func WriteSHA256MerkleStep(w *witness.Writer, node *fr.Element, index int, sibling *fr.Element) fr.Element {
 	w.Bit(index == 1)
 	w.Full(sibling)
-	writeInsert(w, node, index, []fr.Element{*sibling})
-	left, right := node, sibling
-	if index == 1 {
-		left, right = sibling, node
-	}
-	var message [16]Word
-	for i, child := range []*fr.Element{left, right} {
-		WriteUnpack(w, child)
-		words := ElementWords(child)
-		copy(message[8*i:], words[:])
-	}
-	return WritePackHash(w, WriteSHA256(w, message[:]))
+	return WriteSHA256MerkleParent(w, node, index, sibling)
 }

@@ -9,6 +9,25 @@ import (
 	"github.com/interlock-prover/interlock/prover/witness"
 )
 
+// MerkleParent makes the hash of a node inserted among its siblings in a tree of
+// Poseidon hashes of arity 2, 4 or 8 (one level of por_no_challenge_input in
+// storage-proofs-core's gadgets/por.rs). index has the bits of the node's index,
+// lowest first.
+func MerkleParent(b *constraint.Builder, node constraint.Var, index, siblings []constraint.Var) constraint.Var {
+	return Poseidon(b, Insert(b, node, index, siblings))
+}
+
+// WriteMerkleParent writes the values of the variables that MerkleParent makes and
+// returns the hash.
+func WriteMerkleParent(w *witness.Writer, node *fr.Element, index int, siblings []fr.Element) fr.Element {
+	writeInsert(w, node, index, siblings)
+	var children [maxInsert]fr.Element
+	copy(children[:index], siblings)
+	children[index] = *node
+	copy(children[index+1:], siblings[index:])
+	return WritePoseidon(w, children[:len(siblings)+1])
+}
+
 // MerkleStep goes one level up in a tree of Poseidon hashes of the given arity
 // (2, 4 or 8): it makes the bits of the node's index among its siblings, lowest
 // first, the siblings, and the hash of the node inserted at that index. It
@@ -25,7 +44,7 @@ func MerkleStep(b *constraint.Builder, arity int, node constraint.Var) (parent c
 			for i := range siblings {
 				siblings[i] = b.Alloc()
 			}
-			return append(index, Poseidon(b, Insert(b, ports[0], index, siblings))), nil
+			return append(index, MerkleParent(b, ports[0], index, siblings)), nil
 		})
 	last := len(outs) - 1
 	return outs[last], outs[:last]
@@ -34,15 +53,9 @@ func MerkleStep(b *constraint.Builder, arity int, node constraint.Var) (parent c
 // WriteMerkleStep writes the values of the variables that MerkleStep makes and
 // returns the hash.
 func WriteMerkleStep(w *witness.Writer, node *fr.Element, index int, siblings []fr.Element) fr.Element {
-	arity := len(siblings) + 1
-	w.Word(uint64(index), indexBits(arity))
+	w.Word(uint64(index), indexBits(len(siblings)+1))
 	copy(w.Fulls(len(siblings)), siblings)
-	writeInsert(w, node, index, siblings)
-	var children [maxInsert]fr.Element
-	copy(children[:index], siblings)
-	children[index] = *node
-	copy(children[index+1:], siblings[index:])
-	return WritePoseidon(w, children[:arity])
+	return WriteMerkleParent(w, node, index, siblings)
 }
 
 func indexBits(arity int) int {

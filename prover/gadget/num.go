@@ -40,6 +40,24 @@ func Packed(bits []constraint.Var) constraint.LC {
 	return lc
 }
 
+// Pack makes the number whose binary digits, lowest first, are bits. There must be at
+// most 254 (bellpepper's multipack::pack_bits).
+func Pack(b *constraint.Builder, bits []constraint.Var) constraint.Var {
+	if len(bits) > packCapacity {
+		panic("gadget: too many bits for one number")
+	}
+	a := b.Alloc()
+	b.Enforce(Packed(bits), constraint.Lin(constraint.One), constraint.Lin(a))
+	return a
+}
+
+// Multiply makes the product x · y = a (bellpepper's AllocatedNum::mul).
+func Multiply(b *constraint.Builder, x, y constraint.Var) constraint.Var {
+	a := b.Alloc()
+	b.Enforce(constraint.Lin(x), constraint.Lin(y), constraint.Lin(a))
+	return a
+}
+
 // Pick makes the number x if condition is 1, else y:
 // (y - x) · condition = y - a (storage-proofs-core's insertion::pick).
 func Pick(b *constraint.Builder, condition, x, y constraint.Var) constraint.Var {
@@ -55,4 +73,30 @@ func WritePick(w *witness.Writer, condition bool, x, y *fr.Element) *fr.Element 
 	}
 	w.Full(y)
 	return y
+}
+
+// Select makes the number at the place among from whose binary digits, lowest first,
+// are index, by picking halves (storage-proofs-core's insertion::select). There are as
+// many numbers as index can tell apart.
+func Select(b *constraint.Builder, from, index []constraint.Var) constraint.Var {
+	for k := len(index) - 1; k >= 0; k-- {
+		half := len(from) / 2
+		picked := make([]constraint.Var, half)
+		for i := range picked {
+			picked[i] = Pick(b, index[k], from[half+i], from[i])
+		}
+		from = picked
+	}
+	return from[0]
+}
+
+// WriteSelect writes the values of the variables that Select makes.
+func WriteSelect(w *witness.Writer, from []fr.Element, index int) {
+	for half := len(from) / 2; half > 0; half /= 2 {
+		if index&half != 0 {
+			from = from[half:]
+		}
+		from = from[:half]
+		copy(w.Fulls(half), from)
+	}
 }

@@ -10,13 +10,18 @@ import (
 	"github.com/interlock-prover/interlock/prover/witness"
 )
 
-// Poseidon makes the hash of 2, 4, 8 or 11 variables, as neptune's legacy
-// circuit does (circuit.rs: poseidon_hash), which Filecoin's parameters were made
-// for: the input of every S-box is a variable of its own.
+// Poseidon makes the hash of a tree's node of 2, 4, 8 or 11 children, as neptune's
+// legacy circuit does (circuit.rs: poseidon_hash), which Filecoin's parameters were
+// made for: the input of every S-box is a variable of its own.
 func Poseidon(b *constraint.Builder, inputs []constraint.Var) constraint.Var {
-	outs, _ := b.Call(fmt.Sprintf("poseidon-%d", len(inputs)), inputs,
+	return PoseidonOf(b, poseidon.For(len(inputs)), inputs)
+}
+
+// PoseidonOf is Poseidon with the given constants.
+func PoseidonOf(b *constraint.Builder, c *poseidon.Constants, inputs []constraint.Var) constraint.Var {
+	outs, _ := b.Call(fmt.Sprintf("poseidon-%d tag %s", c.Arity, c.DomainTag.Text(16)), inputs,
 		func(b *constraint.Builder, inputs []constraint.Var) ([]constraint.Var, any) {
-			p := permutation{b: b, c: poseidon.For(len(inputs))}
+			p := permutation{b: b, c: c}
 			return []constraint.Var{p.hash(inputs)}, nil
 		})
 	return outs[0]
@@ -25,7 +30,12 @@ func Poseidon(b *constraint.Builder, inputs []constraint.Var) constraint.Var {
 // WritePoseidon writes the values of the variables that Poseidon makes and
 // returns the hash.
 func WritePoseidon(w *witness.Writer, inputs []fr.Element) fr.Element {
-	c := poseidon.For(len(inputs))
+	return WritePoseidonOf(w, poseidon.For(len(inputs)), inputs)
+}
+
+// WritePoseidonOf writes the values of the variables that PoseidonOf makes and
+// returns the hash.
+func WritePoseidonOf(w *witness.Writer, c *poseidon.Constants, inputs []fr.Element) fr.Element {
 	return c.Trace(inputs, w.Fulls(c.TraceLen()))
 }
 

@@ -32,7 +32,7 @@ type Constants struct {
 	Width         int        // Arity + 1
 	FullRounds    int        // half of them before the partial rounds, half after
 	PartialRounds int        //
-	DomainTag     fr.Element // 2^Arity - 1
+	DomainTag     fr.Element // 2^Arity - 1 for nodes of trees
 
 	CompressedRoundConstants []fr.Element // FullRounds*Width + PartialRounds
 	MDS                      [][]fr.Element
@@ -44,11 +44,17 @@ type Constants struct {
 }
 
 var instances = map[int]func() *Constants{
-	2:  sync.OnceValue(func() *Constants { return newConstants(2, 55) }),
-	4:  sync.OnceValue(func() *Constants { return newConstants(4, 56) }),
-	8:  sync.OnceValue(func() *Constants { return newConstants(8, 57) }),
-	11: sync.OnceValue(func() *Constants { return newConstants(11, 57) }),
+	2:  sync.OnceValue(func() *Constants { return newConstants(2, 55, treeTag(2)) }),
+	4:  sync.OnceValue(func() *Constants { return newConstants(4, 56, treeTag(4)) }),
+	8:  sync.OnceValue(func() *Constants { return newConstants(8, 57, treeTag(8)) }),
+	11: sync.OnceValue(func() *Constants { return newConstants(11, 57, treeTag(11)) }),
 }
+
+var randomness = sync.OnceValue(func() *Constants { return newConstants(2, 55, 1<<40) })
+
+// treeTag is the domain tag of a tree's node with all its children (neptune's
+// HashType::MerkleTree).
+func treeTag(arity int) uint64 { return 1<<arity - 1 }
 
 // For returns the constants of an arity: 2, 4, 8 or 11. They are made at the first
 // call, in a few milliseconds. Another arity is a bug, and panics.
@@ -60,7 +66,12 @@ func For(arity int) *Constants {
 	return instance()
 }
 
-func newConstants(arity, partialRounds int) *Constants {
+// Randomness returns the constants of the hash of two elements that sector updates derive
+// challenges and encodings from. It differs from For(2) in its domain tag, neptune's custom
+// tag 1 (POSEIDON_CONSTANTS_GEN_RANDOMNESS in storage-proofs-update, constants.rs).
+func Randomness() *Constants { return randomness() }
+
+func newConstants(arity, partialRounds int, tag uint64) *Constants {
 	t := arity + 1
 	mds := cauchy(t)
 	c := &Constants{
@@ -72,7 +83,7 @@ func newConstants(arity, partialRounds int) *Constants {
 		MDS:                      mds,
 		mixer:                    newMixer(t, partialRounds),
 	}
-	c.DomainTag.SetUint64(1<<arity - 1)
+	c.DomainTag.SetUint64(tag)
 	c.PreSparse, c.Sparse = sparseLayers(mds, partialRounds)
 
 	var l4 fr.Element

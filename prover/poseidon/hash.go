@@ -6,9 +6,14 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 )
 
-// Hash returns the Poseidon hash of 2, 4, 8 or 11 inputs.
+// Hash returns the hash of a tree's node of 2, 4, 8 or 11 children.
 func Hash(inputs []fr.Element) fr.Element {
-	return For(len(inputs)).permute(inputs, nil)
+	return For(len(inputs)).Hash(inputs)
+}
+
+// Hash returns the hash of c.Arity inputs.
+func (c *Constants) Hash(inputs []fr.Element) fr.Element {
+	return c.permute(inputs, nil)
 }
 
 // TraceLen is the number of values that Trace writes.

@@ -54,8 +54,8 @@ func TestHashEqualsNeptune(t *testing.T) {
 // products, gives the same hash and the same trace: what the circuit computes from
 // them is what Hash and Trace compute with integers.
 func TestConstantsDescribeTheHash(t *testing.T) {
-	for _, arity := range arities {
-		c := For(arity)
+	for _, c := range append(instancesForTrees(), Randomness()) {
+		arity := c.Arity
 		require.Len(t, c.CompressedRoundConstants, c.FullRounds*c.Width+c.PartialRounds)
 		for range 4 {
 			inputs := make([]fr.Element, arity)
@@ -63,7 +63,7 @@ func TestConstantsDescribeTheHash(t *testing.T) {
 				inputs[i].MustSetRandom()
 			}
 			hash, trace := byConstants(c, inputs)
-			require.Equal(t, hash, Hash(inputs), "arity %d", arity)
+			require.Equal(t, hash, c.Hash(inputs), "arity %d", arity)
 			got := make([]fr.Element, c.TraceLen())
 			require.Equal(t, hash, c.Trace(inputs, got))
 			require.Equal(t, trace, got)
@@ -77,6 +77,19 @@ func TestTraceLen(t *testing.T) {
 	require.Equal(t, 311, For(2).TraceLen())
 	require.Equal(t, 377, For(4).TraceLen())
 	require.Equal(t, 505, For(8).TraceLen())
+}
+
+func instancesForTrees() (all []*Constants) {
+	for _, arity := range arities {
+		all = append(all, For(arity))
+	}
+	return all
+}
+
+// Hashes for different uses differ.
+func TestDomains(t *testing.T) {
+	inputs := make([]fr.Element, 2)
+	require.NotEqual(t, Hash(inputs), Randomness().Hash(inputs))
 }
 
 func byConstants(c *Constants, inputs []fr.Element) (hash fr.Element, trace []fr.Element) {
@@ -213,6 +226,6 @@ func BenchmarkTrace(b *testing.B) {
 
 func BenchmarkConstants(b *testing.B) {
 	for b.Loop() {
-		newConstants(8, 57)
+		newConstants(8, 57, treeTag(8))
 	}
 }
