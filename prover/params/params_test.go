@@ -541,6 +541,25 @@ func TestVerifyFindsBadPoints(t *testing.T) {
 	}
 }
 
+// Among many points, which are tested together, the bad one is named too.
+func TestVerifyNamesOneOfMany(t *testing.T) {
+	_, _, r := setup(t, 2*minSubgroupBatch)
+	_, err := Verify(t.Context(), r.ParamsPath, nil)
+	require.NoError(t, err)
+	raw, err := os.ReadFile(r.ParamsPath)
+	require.NoError(t, err)
+	f, err := Open(r.ParamsPath)
+	require.NoError(t, err)
+	defer f.Close()
+	p := smallOrderG1(t)
+	outside := p.RawBytes()
+	const bad = 700
+	copy(raw[f.queries[groth16.QueryL].offset+bad*g1Bytes:], outside[:])
+	require.NoError(t, os.WriteFile(r.ParamsPath, raw, 0o644))
+	_, err = f.Verify(t.Context(), nil)
+	require.ErrorContains(t, err, "query L, point 700: "+errNotInGroup.Error())
+}
+
 // Any flipped bit anywhere in the points is found.
 func TestVerifyFindsFlippedBits(t *testing.T) {
 	dir, _, r := setup(t, 2)

@@ -108,9 +108,6 @@ func hashMapped(ctx context.Context, h hash.Hash, data []byte) error {
 	return ctx.Err()
 }
 
-// checkGrain points are checked at a time: some 10 ms in G1, 25 ms in G2.
-const checkGrain = 1 << 8
-
 func (f *File) checkPoints(ctx context.Context, progress func(done, total int64)) error {
 	var checked atomic.Int64
 	total := f.SizeBytes()
@@ -131,32 +128,63 @@ func (f *File) checkPoints(ctx context.Context, progress func(done, total int64)
 	for q := range groth16.Query(groth16.NumQueries) {
 		size := q.PointBytes()
 		data := f.data[f.queries[q].offset:][:f.Len(q)*size]
-		err := constraint.Parallel(ctx, f.Len(q), checkGrain, runtime.GOMAXPROCS(0), func(from, to int) error {
-			err := guardFault(func() error {
-				var g1 bls12381.G1Affine
-				var g2 bls12381.G2Affine
-				for i := from; i < to; i++ {
-					var err error
-					if q == groth16.QueryBG2 {
-						err = checkG2(&g2, data[i*size:])
-					} else {
-						err = checkG1(&g1, data[i*size:])
-					}
-					if err != nil {
-						return fmt.Errorf("query %s, point %d: %w", q, i, err)
-					}
-				}
-				return nil
-			})
-			if err == nil {
-				done(int64(to-from) * int64(size))
+		done(countBytes)
+		err := constraint.Parallel(ctx, f.Len(q), subgroupBatch, runtime.GOMAXPROCS(0), func(from, to int) error {
+			part := data[from*size : to*size]
+			i, err := 0, error(nil)
+			if q == groth16.QueryBG2 {
+				i, err = checkBatch(ctx, part, size, decodeG2, (*bls12381.G2Affine).IsOnCurve, (*bls12381.G2Affine).IsInSubGroup,
+					(*bls12381.G2Jac).AddMixed, (*bls12381.G2Jac).AddAssign, (*bls12381.G2Jac).IsInSubGroup)
+			} else {
+				i, err = checkBatch(ctx, part, size, decodeG1, (*bls12381.G1Affine).IsOnCurve, (*bls12381.G1Affine).IsInSubGroup,
+					(*bls12381.G1Jac).AddMixed, (*bls12381.G1Jac).AddAssign, (*bls12381.G1Jac).IsInSubGroup)
 			}
-			return err
+			if err != nil {
+				return fmt.Errorf("query %s, point %d: %w", q, from+i, err)
+			}
+			done(int64(len(part)))
+			return nil
 		})
 		if err != nil {
 			return err
 		}
-		done(countBytes)
 	}
 	return nil
+}
+
+// checkBatch decodes and checks all points of data. It returns the number of a
+// bad one and what is wrong with it.
+func checkBatch[A, J any](ctx context.Context, data []byte, size int,
+	decode func(*A, []byte) error, isOnCurve, isInSubgroup func(*A) bool,
+	addMixed func(*J, *A) *J, add func(*J, *J) *J, isInSubgroupJacobian func(*J) bool,
+) (bad int, err error) {
+	points := make([]A, len(data)/size)
+	err = guardFault(func() error {
+		for bad = range points {
+			if err := decode(&points[bad], data[bad*size:]); err != nil {
+				return err
+			}
+			if !isOnCurve(&points[bad]) {
+				return errNotOnCurve
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return bad, err
+	}
+	if len(points) >= minSubgroupBatch {
+		if ok, err := inSubgroup(ctx, points, addMixed, add, isInSubgroupJacobian); ok || err != nil {
+			return 0, err
+		}
+	}
+	for bad = range points {
+		if bad%64 == 0 && ctx.Err() != nil {
+			return bad, context.Cause(ctx)
+		}
+		if !isInSubgroup(&points[bad]) {
+			return bad, errNotInGroup
+		}
+	}
+	return 0, nil
 }
