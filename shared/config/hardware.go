@@ -134,14 +134,27 @@ func detectHardware(root fs.FS) (*Hardware, error) {
 	}, nil
 }
 
-// allowedCPUs reads the CPU affinity that taskset, a container or systemd left
-// to this process.
+// allowedCPUs are those of the CPU affinity that taskset, a container or
+// systemd left to this process, which may name more than the machine has
+// switched on.
 func allowedCPUs(root fs.FS) (CPUSet, error) {
 	status, err := readFields(root, "proc/self/status")
 	if err != nil {
 		return nil, err
 	}
-	return ParseCPUSet(status["Cpus_allowed_list"])
+	allowed, err := ParseCPUSet(status["Cpus_allowed_list"])
+	if err != nil {
+		return nil, fmt.Errorf("/proc/self/status: Cpus_allowed_list: %w", err)
+	}
+	text, err := fs.ReadFile(root, "sys/devices/system/cpu/online")
+	if err != nil {
+		return nil, err
+	}
+	online, err := ParseCPUSet(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("/sys/devices/system/cpu/online: %w", err)
+	}
+	return allowed.Intersect(online), nil
 }
 
 func machineMemory(root fs.FS) (total, available ByteSize, err error) {

@@ -14,12 +14,14 @@ func file(format string, args ...any) *fstest.MapFile {
 	return &fstest.MapFile{Data: fmt.Appendf(nil, format, args...)}
 }
 
-// plainMachine has four CPUs of which three may be used, and 64 GiB.
+// plainMachine has four CPUs of which three may be used (the affinity of a
+// machine that could have more CPUs names them too), and 64 GiB.
 func plainMachine(more fstest.MapFS) fstest.MapFS {
 	machine := fstest.MapFS{
-		"proc/self/status": file("Name:\tinterlock\nCpus_allowed:\tb\nCpus_allowed_list:\t0-1,3\n"),
-		"proc/meminfo":     file("MemTotal:       67108864 kB\nMemFree:  1000 kB\nMemAvailable:   41943040 kB\n"),
-		"proc/self/cgroup": file("0::/\n"),
+		"proc/self/status":              file("Name:\tinterlock\nCpus_allowed:\tb\nCpus_allowed_list:\t0-1,3-255\n"),
+		"sys/devices/system/cpu/online": file("0-3\n"),
+		"proc/meminfo":                  file("MemTotal:       67108864 kB\nMemFree:  1000 kB\nMemAvailable:   41943040 kB\n"),
+		"proc/self/cgroup":              file("0::/\n"),
 	}
 	maps.Copy(machine, more)
 	return machine
@@ -41,8 +43,8 @@ func TestDetectHardwareWithoutGPU(t *testing.T) {
 // holds; a limit above the machine's memory is none. See cgroups(7).
 func TestDetectHardwareControlGroups(t *testing.T) {
 	for name, test := range map[string]struct {
-		files            fstest.MapFS
-		memory, availabe ByteSize
+		files             fstest.MapFS
+		memory, available ByteSize
 	}{
 		"version 2, own group": {fstest.MapFS{
 			"proc/self/cgroup":                                        file("0::/system.slice/interlock.service\n"),
@@ -72,7 +74,7 @@ func TestDetectHardwareControlGroups(t *testing.T) {
 			hw, err := detectHardware(plainMachine(test.files))
 			require.NoError(t, err)
 			require.Equal(t, test.memory, hw.MemoryBytes)
-			require.Equal(t, test.availabe, hw.AvailableBytes)
+			require.Equal(t, test.available, hw.AvailableBytes)
 		})
 	}
 }
@@ -107,7 +109,7 @@ func TestDetectHardwareGPUs(t *testing.T) {
 }
 
 func TestDetectHardwareSaysWhatIsUnreadable(t *testing.T) {
-	for _, name := range []string{"proc/self/status", "proc/meminfo"} {
+	for _, name := range []string{"proc/self/status", "proc/meminfo", "sys/devices/system/cpu/online"} {
 		machine := plainMachine(nil)
 		machine[name] = file("nothing of use\n")
 		_, err := detectHardware(machine)

@@ -70,6 +70,10 @@ const maxFileBytes = 64 << 10
 // stack, and Go ends a program whose stack reaches 1 GB.
 const maxNesting = 32
 
+// maxSyntaxErrors bounds how many of the parser's errors are reported: it has
+// one for every byte of a file that is no text.
+const maxSyntaxErrors = 20
+
 // Load reads the file at path, or the built-in defaults if path is empty.
 // Paths in the file are relative to the file's folder. All faults are in the
 // diagnostics, in the order of the file, except those that only a machine can
@@ -133,6 +137,7 @@ func parse(src []byte, path string) (*Config, hcl.Diagnostics) {
 	if diags.HasErrors() {
 		// What the parser made of a file that it did not understand would only
 		// lead to more messages about the same mistake.
+		diags = diags[:min(len(diags), maxSyntaxErrors)]
 		explainMissingQuotes(diags, src)
 		return cfg, diags
 	}

@@ -278,6 +278,12 @@ func TestEndlessCalculations(t *testing.T) {
 	}
 }
 
+// A file that is no text gets a few messages, not one for every byte.
+func TestBinaryFile(t *testing.T) {
+	_, diags := parse(bytes.Repeat([]byte{0x16}, maxFileBytes), "config.hcl")
+	require.Len(t, diags, maxSyntaxErrors)
+}
+
 func TestCheckWithoutHardware(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.hcl")
 	require.NoError(t, os.WriteFile(path, []byte("gpu \"7\" {\n cpus = \"900-999\"\n}\nmemory {\n budget = \"4000TiB\"\n}\nlog {\n file = \"absent/log\"\n}\n"), 0o600))
