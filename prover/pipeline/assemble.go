@@ -103,10 +103,7 @@ func (p *Pipeline) size(r *request) error {
 
 func (p *Pipeline) closeJob(r *request) {
 	if r.job != nil {
-		err := interlock.Protect(func() error { r.job.Close(); return nil })
-		if err != nil {
-			p.log.Error("closing a request failed", "request", r.ID, "error", err)
-		}
+		p.cleanUp(r, "closing a request", r.job.Close)
 	}
 	r.job, r.Open, r.workBytes = nil, nil, nil // what is kept of an answered request is its answer
 }
@@ -234,6 +231,6 @@ func (a *assembly) send(k int, avoid *device, outcomes chan outcome) {
 	t := &task{request: a.r, k: k, avoid: avoid, outcomes: outcomes}
 	a.r.tasks.Add(1)
 	if !a.p.pending.push(t) {
-		t.leave()
+		a.p.leave(t)
 	}
 }

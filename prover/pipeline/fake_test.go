@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -71,8 +72,9 @@ func (j *fakeJob) Close() {
 }
 
 type fakeWitness struct {
-	job *fakeJob
-	k   int
+	job            *fakeJob
+	k              int
+	lent, released atomic.Int32
 }
 
 func (j *fakeJob) Witness(ctx context.Context, k int) (Witness, error) {
@@ -84,7 +86,7 @@ func (j *fakeJob) Witness(ctx context.Context, k int) (Witness, error) {
 	}
 	j.budget.add(j.witnessBytes)
 	j.running.Add(1) // until the witness is released
-	return &fakeWitness{j, k}, nil
+	return &fakeWitness{job: j, k: k}, nil
 }
 
 func (j *fakeJob) proof(k int) []byte {
@@ -181,20 +183,24 @@ func (d *fakeDevice) Prepare(ctx context.Context, job Job, k int, w Witness) (Ph
 		d.t.Errorf("partition %s/%d came with the witness of %s/%d", j.id, k, witness.job.id, witness.k)
 	}
 	if err := j.at(ctx, shared.StagePrepare, k, d.name); err != nil {
-		witness.drop()
 		return nil, err
 	}
 	if err := sleep(ctx, d.prepare); err != nil {
-		witness.drop()
 		return nil, err
 	}
 	d.phases.Add(1)
+	witness.lent.Add(1)
 	d.memory.add(j.workBytes[d.name])
 	return &fakePhase{d: d, w: witness}, nil
 }
 
-// drop is what the garbage collector does with a witness.
-func (w *fakeWitness) drop() {
+func (w *fakeWitness) Release() {
+	if n := w.released.Add(1); n != 1 {
+		panic(fmt.Sprintf("released %d times", n))
+	}
+	if w.lent.Load() != 0 {
+		panic("released while lent to a phase")
+	}
 	w.job.budget.add(-w.job.witnessBytes)
 	w.job.running.Add(-1)
 }
@@ -244,7 +250,7 @@ func (ph *fakePhase) Release() {
 	}
 	time.Sleep(ph.d.release)
 	ph.d.memory.add(-ph.w.job.workBytes[ph.d.name])
-	ph.w.drop()
+	ph.w.lent.Add(-1)
 	ph.d.phases.Add(-1)
 }
 
@@ -262,8 +268,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// newPipeline is a pipeline that is closed, and found to hold nothing, at the end of the test.
+// newPipeline is a pipeline whose errors in the log fail the test, unless the test has a log of its own.
 func newPipeline(t testing.TB, c Config) *Pipeline {
+	if c.Log == nil {
+		c.Log = strictLog(t)
+	}
 	p, err := New(c)
 	require.NoError(t, err)
 	return p
@@ -309,3 +318,15 @@ func mustProve(t testing.TB, p *Pipeline, j *fakeJob) {
 func host(t testing.TB, bytes int64) (*interlock.Budget, *meter) {
 	return interlock.NewBudget("host memory", bytes), &meter{t: t, what: "host memory", limit: bytes}
 }
+
+// strictLog fails the test when something is logged as an error.
+func strictLog(t testing.TB) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Level: hclog.Error, Output: writerFunc(func(line []byte) (int, error) {
+		t.Errorf("logged: %s", line)
+		return len(line), nil
+	})})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }

@@ -34,8 +34,12 @@ type Job interface {
 	Close()
 }
 
-// Witness is what a Job hands to a Device; only those two know what it is.
-type Witness any
+// Witness is what a Job hands to a Device; only those two know what it is. The pipeline owns it.
+type Witness interface {
+	// Release gives its memory back. It is called once: after the Release of the Phase that it was lent to, or when the
+	// partition comes to no Phase. No worker waits for it.
+	Release()
+}
 
 // Device computes proofs. Its methods may run at once, for its workers' partitions. An error or a panic fails the
 // partition, which is tried once on another device; an error that holds a [*DeviceLostError] takes the device out of
@@ -47,7 +51,8 @@ type Device interface {
 	// WorkBytes is the device memory that a partition of the job takes from before Prepare until its Phase is released.
 	WorkBytes(job Job) int64
 
-	// Prepare does all that needs no lock before the device phase. The witness is the Phase's until Release.
+	// Prepare does all that needs no lock before the device phase. The witness is lent to the Phase until its Release,
+	// or to Prepare until it fails.
 	Prepare(ctx context.Context, job Job, k int, w Witness) (Phase, error)
 }
 

@@ -329,19 +329,20 @@ func (p *Pipeline) answer(r *request, result shared.Result, err error) {
 	p.counts.add(err)
 	p.mu.Unlock()
 
-	for _, t := range p.pending.drop(r) {
-		t.leave()
-	}
-	for _, t := range p.ready.drop(r) {
-		p.ahead.Signal()
-		t.leave()
-	}
 	r.result, r.err = result, err
 	p.recordRequest(timeline.RequestEnd, r)
 	if err == nil {
 		r.report(shared.StageDone, -1, "")
 	}
 	close(r.done)
+
+	for _, t := range p.pending.drop(r) {
+		p.leave(t)
+	}
+	for _, t := range p.ready.drop(r) {
+		p.ahead.Signal()
+		p.leave(t)
+	}
 }
 
 // keep remembers an answered request in place of the oldest, under mu.

@@ -9,7 +9,7 @@ import (
 	"github.com/interlock-prover/interlock/prover/interlock"
 )
 
-// task is one partition of a request on its way. It ends in one call of leave.
+// task is one partition of a request on its way. It ends in one call of [Pipeline.leave].
 type task struct {
 	request  *request
 	k        int            // the partition
@@ -25,13 +25,6 @@ type outcome struct {
 	proof  []byte
 	device *device // that made the proof, or failed to; nil if it failed before it came to one
 	err    error
-}
-
-// leave gives back what the task holds of the host, once nothing uses it any more.
-func (t *task) leave() {
-	t.witness = nil
-	t.memory.Release()
-	t.request.tasks.Done()
 }
 
 // before tells which goes first: by priority, then by the request's arrival, then by partition. The order of two tasks

@@ -46,3 +46,20 @@ func (r *releaser) run() {
 }
 
 func (r *releaser) close() { r.add(nil) }
+
+// leave gives back what a task holds of the host, once nothing uses it any more. It may take long.
+func (p *Pipeline) leave(t *task) {
+	if t.witness != nil {
+		p.cleanUp(t.request, "releasing a witness", t.witness.Release)
+		t.witness = nil
+	}
+	t.memory.Release()
+	t.request.tasks.Done()
+}
+
+// cleanUp calls fn, whose failure could only be a panic and changes nothing for the request: it is logged.
+func (p *Pipeline) cleanUp(r *request, what string, fn func()) {
+	if err := interlock.Protect(func() error { fn(); return nil }); err != nil {
+		p.log.Error(what+" failed", "request", r.ID, "error", err)
+	}
+}

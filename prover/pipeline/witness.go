@@ -47,7 +47,7 @@ func (p *Pipeline) admit(worker int) (*task, error) {
 		}
 		// One of higher priority came, or the request ended; then the queue does not take it back.
 		if !p.pending.push(t) {
-			t.leave()
+			p.leave(t)
 		}
 	}
 }
@@ -83,12 +83,12 @@ func (p *Pipeline) synthesize(worker int, t *task) {
 		p.ahead.Signal()
 		r.land(false)
 		t.outcomes <- outcome{k: t.k, err: &StageError{RequestID: r.ID, Stage: shared.StageWitness, Partition: t.k, Err: err}}
-		t.leave()
+		p.leave(t)
 		return
 	}
 	p.record(timeline.GPUQueue, t, "", timeline.None)
 	if !p.ready.push(t) {
 		p.ahead.Signal()
-		t.leave()
+		p.leave(t)
 	}
 }

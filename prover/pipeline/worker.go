@@ -218,7 +218,7 @@ func (s *passage) recordMeasurements() {
 	if !ok || s.began == 0 {
 		return
 	}
-	err := interlock.Protect(func() error {
+	s.p.cleanUp(s.request, "asking a device for its measurements", func() {
 		for _, m := range measured.Measurements() {
 			e := s.p.event(m.Start, s.task, s.d.name, s.worker)
 			e.Time = s.began + m.From
@@ -226,23 +226,16 @@ func (s *passage) recordMeasurements() {
 			e.Time, e.Kind = s.began+m.To, m.Start+1
 			s.p.timeline.RecordAt(e)
 		}
-		return nil
 	})
-	if err != nil {
-		s.p.log.Error("a device's measurements are missing in the timeline", "device", s.d.name, "error", err)
-	}
 }
 
 // release gives back everything the partition took, on the releaser's goroutine.
 func (s *passage) release() {
 	if s.phase != nil {
-		err := interlock.Protect(func() error { s.phase.Release(); return nil })
-		if err != nil {
-			s.p.log.Error("releasing a partition's memory failed", "device", s.d.name, "request", s.request.ID, "partition", s.k, "error", err)
-		}
+		s.p.cleanUp(s.request, "releasing a partition's device memory", s.phase.Release)
 	}
 	s.memory.Release()
-	s.task.leave()
+	s.p.leave(s.task)
 }
 
 // takeOut takes a lost device out of use, and fails the requests that no other device can take.
