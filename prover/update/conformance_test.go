@@ -1,0 +1,12 @@
+//go:build conformance
+
+package update
+
+import "testing"
+
+// The larger circuits; mainnet's have 81 million constraints each.
+func TestConformanceCircuits(t *testing.T) {
+	for _, name := range []string{"update-512MiB", "update-32GiB", "update-64GiB"} {
+		t.Run(name, func(t *testing.T) { requireShape(t, name) })
+	}
+}
