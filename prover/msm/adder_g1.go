@@ -33,8 +33,8 @@ func (a *g1Adder) addPairs(points []bls12381.G1Affine, pairs []pair) {
 			continue
 		}
 		s := &a.slopes[n]
-		s.num.Sub(&q.Y, &p.Y)
-		s.den.Sub(&q.X, &p.X)
+		sub(&s.num, &q.Y, &p.Y)
+		sub(&s.den, &q.X, &p.X)
 		if s.den.IsZero() {
 			if !s.num.IsZero() || p.Y.IsZero() { // opposite
 				*p = bls12381.G1Affine{}
@@ -62,11 +62,24 @@ func (a *g1Adder) addPairs(points []bls12381.G1Affine, pairs []pair) {
 		slope.Mul(&s.num, &inverse)
 		// x = slope² - p.x - q.x, y = slope (p.x - x) - p.y
 		x.Square(&slope)
-		x.Sub(&x, &p.X)
-		x.Sub(&x, &q.X)
-		p.X.Sub(&p.X, &x)
+		sub(&x, &x, &p.X)
+		sub(&x, &x, &q.X)
+		sub(&p.X, &p.X, &x)
 		slope.Mul(&slope, &p.X)
-		p.Y.Sub(&slope, &p.Y)
+		sub(&p.Y, &slope, &p.Y)
 		p.X = x
 	}
+}
+
+func signedG1(z, x *bls12381.G1Affine, negative uint32) {
+	z.X = x.X
+	signed(&z.Y, &x.Y, negative)
+}
+
+func touchG1(points []bls12381.G1Affine, refs []uint32) (sum uint64) {
+	for _, ref := range refs {
+		p := &points[ref>>1]
+		sum += p.X[0] + p.Y[5]
+	}
+	return sum
 }

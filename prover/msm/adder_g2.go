@@ -51,7 +51,7 @@ func (a *g2Adder) addPairs(points []bls12381.G2Affine, pairs []pair) {
 		}
 		s.norm.Square(&s.den.A0)
 		t.Square(&s.den.A1)
-		s.norm.Add(&s.norm, &t)
+		add(&s.norm, &s.norm, &t)
 		s.pair = pr
 		s.before = product
 		product.Mul(&product, &s.norm)
@@ -81,4 +81,18 @@ func (a *g2Adder) addPairs(points []bls12381.G2Affine, pairs []pair) {
 		p.Y.Sub(&slope, &p.Y)
 		p.X = x
 	}
+}
+
+func signedG2(z, x *bls12381.G2Affine, negative uint32) {
+	z.X = x.X
+	signed(&z.Y.A0, &x.Y.A0, negative)
+	signed(&z.Y.A1, &x.Y.A1, negative)
+}
+
+func touchG2(points []bls12381.G2Affine, refs []uint32) (sum uint64) {
+	for _, ref := range refs {
+		p := &points[ref>>1]
+		sum += p.X.A0[0] + p.X.A1[2] + p.Y.A0[4] + p.Y.A1[5]
+	}
+	return sum
 }

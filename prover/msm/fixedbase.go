@@ -132,11 +132,7 @@ func (f *FixedBase[A, J]) multiplyBlock(w *worker[A, J], products []A, scalars [
 			if key>>1 == 0 {
 				continue
 			}
-			multiple := &w.block[n+j]
-			*multiple = table[key>>1-1]
-			if key&1 == 1 {
-				f.group.negate(multiple, multiple)
-			}
+			f.group.signed(&w.block[n+j], &table[key>>1-1], key&1)
 			w.add(w.block, j, n+j)
 		}
 		w.flush(w.block)

@@ -12,8 +12,9 @@ type group[A, J any] struct {
 	blockPoints int
 	newAdder    func(maxPairs int) adder[A]
 
+	touch        func(points []A, refs []uint32) uint64
 	isInfinity   func(*A) bool
-	negate       func(z, x *A) *A
+	signed       func(z, x *A, negative uint32) // x if negative is 0, -x if it is 1
 	add          func(z, x, y *A) *A
 	fromJacobian func(z *A, x *J) *A
 
@@ -23,10 +24,11 @@ type group[A, J any] struct {
 }
 
 var g1 = &group[bls12381.G1Affine, bls12381.G1Jac]{
-	blockPoints:  4096,
+	blockPoints:  1024,
 	newAdder:     newG1Adder,
+	touch:        touchG1,
 	isInfinity:   (*bls12381.G1Affine).IsInfinity,
-	negate:       (*bls12381.G1Affine).Neg,
+	signed:       signedG1,
 	add:          (*bls12381.G1Affine).Add,
 	fromJacobian: (*bls12381.G1Affine).FromJacobian,
 	addJacobian:  (*bls12381.G1Jac).AddAssign,
@@ -37,8 +39,9 @@ var g1 = &group[bls12381.G1Affine, bls12381.G1Jac]{
 var g2 = &group[bls12381.G2Affine, bls12381.G2Jac]{
 	blockPoints:  2048,
 	newAdder:     newG2Adder,
+	touch:        touchG2,
 	isInfinity:   (*bls12381.G2Affine).IsInfinity,
-	negate:       (*bls12381.G2Affine).Neg,
+	signed:       signedG2,
 	add:          (*bls12381.G2Affine).Add,
 	fromJacobian: (*bls12381.G2Affine).FromJacobian,
 	addJacobian:  (*bls12381.G2Jac).AddAssign,

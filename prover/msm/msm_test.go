@@ -61,7 +61,7 @@ func (c *curve[A, J]) affine(p J) (a A) {
 }
 
 func (c *curve[A, J]) negative(p A) (n A) {
-	c.negate(&n, &p)
+	c.signed(&n, &p, 1)
 	return
 }
 

@@ -15,6 +15,7 @@ type worker[A, J any] struct {
 	pairs    []pair
 	segments []segment
 
+	sink uint64
 	// for windowSum only, made on first use
 	buckets []A
 	keys    []uint32
@@ -95,25 +96,24 @@ func (w *worker[A, J]) windowSum(bases []A, d *digits, t windowTask) J {
 	w.sort(d, t.window, t.lo, count)
 	w.buckets = resize(w.buckets, count)
 	clear(w.buckets)
-	fill := 0
+	fill, loaded := 0, w.ends[0]
 	for b := 1; b <= count && w.ctx.Err() == nil; b++ {
-		refs := w.sorted[w.ends[b-1]:w.ends[b]]
-		for len(refs) > 0 {
+		for next, end := w.ends[b-1], w.ends[b]; next < end; {
+			if next == loaded {
+				loaded = min(next+loadAhead, w.ends[count])
+				w.sink += w.group.touch(bases, w.sorted[next:loaded])
+			}
 			start := fill
-			taken := min(len(refs), len(w.block)-fill)
-			for _, ref := range refs[:taken] {
+			taken := min(end, loaded, next+uint32(len(w.block)-fill))
+			for _, ref := range w.sorted[next:taken] {
 				base := &bases[ref>>1]
 				if w.group.isInfinity(base) {
 					continue
 				}
-				if ref&1 == 0 {
-					w.block[fill] = *base
-				} else {
-					w.group.negate(&w.block[fill], base)
-				}
+				w.group.signed(&w.block[fill], base, ref&1)
 				fill++
 			}
-			refs = refs[taken:]
+			next = taken
 			if fill > start {
 				w.segments = append(w.segments, segment{uint32(start), uint32(fill - start), uint32(b - 1)})
 			}
@@ -126,6 +126,8 @@ func (w *worker[A, J]) windowSum(bases []A, d *digits, t windowTask) J {
 	w.emptyBlock()
 	return w.weightedSum(w.buckets, t.lo)
 }
+
+var loadAhead uint32 = 128
 
 // sort fills sorted and ends. Bucket 0 is for the digits not asked for.
 func (w *worker[A, J]) sort(d *digits, window, lo, count int) {

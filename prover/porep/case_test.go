@@ -71,19 +71,3 @@ func TestDecodeAndCheck(t *testing.T) {
 	}
 }
 
-// Every partition of every case of the originals satisfies its circuit, with the originals'
-// public inputs.
-func TestWitnessSatisfies(t *testing.T) {
-	for _, name := range caseNames {
-		t.Run(name, func(t *testing.T) {
-			ref, s := decode(t, name)
-			circuit := NewCircuit(s.Params)
-			for k, want := range ref.PublicInputs {
-				w, err := circuit.Witness(context.Background(), s, k)
-				require.NoError(t, err)
-				require.Equal(t, want, hexInputs(w.Inputs[1:]))
-				require.NoError(t, circuit.System.Check(context.Background(), w))
-			}
-		})
-	}
-}

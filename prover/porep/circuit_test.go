@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/stretchr/testify/require"
 )
 
@@ -67,4 +69,72 @@ func TestParameterSet(t *testing.T) {
 		want, p := loadShape(t, strings.TrimSuffix(filepath.Base(file), ".json"))
 		require.Equal(t, want.ParameterSet, p.ParameterSet(), file)
 	}
+}
+
+// requireSatisfied checks every constraint for a partition of a case.
+func requireSatisfied(t *testing.T, c *Circuit, s *Statement, partition int, inputs []string) {
+	t.Helper()
+	w, err := c.Witness(context.Background(), s, partition)
+	require.NoError(t, err)
+	require.Equal(t, inputs, hexInputs(w.Inputs[1:]))
+	require.NoError(t, c.System.Check(context.Background(), w))
+}
+
+// Every case of the originals satisfies its circuit, with the originals' public inputs:
+// first and last partition here, all of them in the conformance run.
+func TestWitnessSatisfies(t *testing.T) {
+	for _, name := range caseNames {
+		t.Run(name, func(t *testing.T) {
+			ref, s := decode(t, name)
+			c := NewCircuit(s.Params)
+			last := len(ref.PublicInputs) - 1
+			requireSatisfied(t, c, s, 0, ref.PublicInputs[0])
+			if last > 0 {
+				requireSatisfied(t, c, s, last, ref.PublicInputs[last])
+			}
+		})
+	}
+}
+
+// Property: a witness of a sector whose proof does not hold breaks the circuit, whichever
+// part is wrong. (Decode and Check refuse such input before; this is what makes the circuit
+// worth proving.)
+func TestWrongWitnessIsNotSatisfied(t *testing.T) {
+	_, s := decode(t, "porep10-2KiB")
+	c := NewCircuit(s.Params)
+	good := *s.Partitions[0].Challenges[0]
+	change := func(what string, change func(*Statement, *ChallengeProof)) {
+		t.Helper()
+		broken, challenge := *s, good
+		change(&broken, &challenge)
+		broken.Partitions = []Partition{{0, []*ChallengeProof{&challenge}}}
+		w, err := c.Witness(context.Background(), &broken, 0)
+		require.NoError(t, err)
+		require.Error(t, c.System.Check(context.Background(), w), what)
+	}
+	seven := fr.NewElement(7)
+	change("replica id", func(s *Statement, _ *ChallengeProof) { s.ReplicaID = seven })
+	change("comm_d", func(s *Statement, _ *ChallengeProof) { s.CommD = seven })
+	change("comm_r", func(s *Statement, _ *ChallengeProof) { s.CommR = seven })
+	change("comm_c", func(s *Statement, _ *ChallengeProof) { s.CommC = seven })
+	change("comm_r_last", func(s *Statement, _ *ChallengeProof) { s.CommRLast = seven })
+	change("data", func(_ *Statement, c *ChallengeProof) { c.Data.Leaf = seven })
+	change("path of the data", func(_ *Statement, c *ChallengeProof) {
+		c.Data.Path = slices.Clone(c.Data.Path)
+		c.Data.Path[2].Index ^= 1
+	})
+	change("path of the replica", func(_ *Statement, c *ChallengeProof) { c.Replica.Path = c.Parents[1].Inclusion.Path })
+	change("path of a column", func(_ *Statement, c *ChallengeProof) { c.Column.Inclusion.Path = c.Parents[1].Inclusion.Path })
+	change("label of a base parent", func(_ *Statement, c *ChallengeProof) { c.Parents[3].Rows = []fr.Element{seven, c.Parents[3].Rows[1]} })
+	change("label of an expansion parent", func(_ *Statement, c *ChallengeProof) { c.Parents[9].Rows = []fr.Element{c.Parents[9].Rows[0], seven} })
+	change("order of parents", func(_ *Statement, c *ChallengeProof) { c.Parents[7], c.Parents[8] = c.Parents[8], c.Parents[7] })
+}
+
+// Property: a statement is not assigned to a circuit of other parameters.
+func TestWitnessOfAnotherCircuit(t *testing.T) {
+	_, s := decode(t, "porep10-2KiB")
+	p, err := ParamsFor(2<<10, 1)
+	require.NoError(t, err)
+	_, err = NewCircuit(p).Witness(context.Background(), s, 0)
+	require.ErrorContains(t, err, "for a circuit of")
 }

@@ -12,3 +12,16 @@ func TestConformanceCircuits(t *testing.T) {
 		t.Run(name, func(t *testing.T) { requireShape(t, name) })
 	}
 }
+
+// All partitions of all cases.
+func TestConformanceWitnesses(t *testing.T) {
+	for _, name := range caseNames {
+		t.Run(name, func(t *testing.T) {
+			ref, s := decode(t, name)
+			c := NewCircuit(s.Params)
+			for k, inputs := range ref.PublicInputs {
+				requireSatisfied(t, c, s, k, inputs)
+			}
+		})
+	}
+}

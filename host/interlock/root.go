@@ -1,0 +1,86 @@
+package main
+
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/interlock-prover/interlock/shared"
+)
+
+// streams are what a command reads and writes.
+type streams struct {
+	in  io.Reader
+	out io.Writer // results
+	err io.Writer // progress and errors
+}
+
+// globals are the flags that every command has.
+type globals struct {
+	config  string
+	params  string
+	plugin  string
+	verbose bool
+}
+
+func newRootCommand(s streams) *cobra.Command {
+	g := &globals{}
+	root := &cobra.Command{
+		Use:           "interlock",
+		Short:         "Groth16 proofs for Filecoin storage providers",
+		Version:       shared.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	f := root.PersistentFlags()
+	f.StringVar(&g.config, "config", "", "configuration `FILE` (default: config.hcl here, then /etc/interlock/config.hcl, else built-in)")
+	f.StringVar(&g.params, "params", "", "parameter `DIR` (default: the configuration's, then FIL_PROOFS_PARAMETER_CACHE)")
+	f.StringVar(&g.plugin, "plugin", "", "the plugin's `FILE` (default: interlock-prover beside this program)")
+	f.BoolVarP(&g.verbose, "verbose", "v", false, "show the plugin's log")
+	root.AddCommand(
+		newProveCommand(s, g), newVerifyCommand(s, g), newParamsCommand(s, g), newCircuitCommand(s, g),
+		newTimelineCommand(s), newConfigCommand(s), newBenchCommand(s, g),
+	)
+	useErrors(root)
+	return root
+}
+
+// useErrors makes every complaint about arguments wrong use, and a group without
+// a subcommand too.
+func useErrors(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usageError{err}
+			}
+			return nil
+		}
+	}
+	if c.HasSubCommands() && c.Run == nil && c.RunE == nil {
+		c.Args = cobra.ArbitraryArgs
+		c.RunE = func(c *cobra.Command, args []string) error {
+			var names []string
+			for _, sub := range c.Commands() {
+				if sub.IsAvailableCommand() {
+					names = append(names, sub.Name())
+				}
+			}
+			if len(args) == 0 {
+				return wrongUse("%s needs one of: %s", c.CommandPath(), strings.Join(names, ", "))
+			}
+			if hints := c.SuggestionsFor(args[0]); len(hints) > 0 {
+				return wrongUse("%s has no %q; did you mean %q?", c.CommandPath(), args[0], hints[0])
+			}
+			return wrongUse("%s has no %q; there are %s", c.CommandPath(), args[0], strings.Join(names, ", "))
+		}
+		c.SuggestionsMinimumDistance = 2
+	}
+	for _, sub := range c.Commands() {
+		useErrors(sub)
+	}
+}

@@ -1,0 +1,87 @@
+package prover
+
+import (
+	"context"
+	"sync"
+
+	"github.com/interlock-prover/interlock/prover/groth16"
+)
+
+// circuit is a compiled circuit.
+type circuit struct {
+	blueprint blueprint
+	compiled  compiled
+	groth     *groth16.Circuit
+}
+
+func compile(b blueprint) (*circuit, error) {
+	c := b.compile()
+	g, err := groth16.NewCircuit(c.system())
+	if err != nil {
+		return nil, err
+	}
+	return &circuit{blueprint: b, compiled: c, groth: g}, nil
+}
+
+// once makes a value for each key at its first use and keeps it. Callers of the
+// same key wait for the one that makes it; if that fails, the next one tries
+// again.
+type once[K comparable, V any] struct {
+	mu      sync.Mutex
+	entries map[K]*onceEntry[V]
+}
+
+type onceEntry[V any] struct {
+	ready chan struct{} // closed when value and err are there
+	value V
+	err   error
+}
+
+// get returns the key's value. make runs in a goroutine of its own, so that a
+// caller whose ctx ends does not take the value from the others.
+func (o *once[K, V]) get(ctx context.Context, wg *sync.WaitGroup, key K, make func() (V, error)) (V, error) {
+	o.mu.Lock()
+	e, ok := o.entries[key]
+	if !ok {
+		if o.entries == nil {
+			o.entries = map[K]*onceEntry[V]{}
+		}
+		e = &onceEntry[V]{ready: newSignal()}
+		o.entries[key] = e
+		wg.Go(func() {
+			defer close(e.ready)
+			if e.value, e.err = make(); e.err != nil {
+				o.mu.Lock()
+				delete(o.entries, key)
+				o.mu.Unlock()
+			}
+		})
+	}
+	o.mu.Unlock()
+	select {
+	case <-e.ready:
+		return e.value, e.err
+	case <-ctx.Done():
+		var none V
+		return none, context.Cause(ctx)
+	}
+}
+
+// values lists the values that are ready.
+func (o *once[K, V]) values() []V {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out []V
+	for _, e := range o.entries {
+		select {
+		case <-e.ready:
+			if e.err == nil {
+				out = append(out, e.value)
+			}
+		default:
+		}
+	}
+	return out
+}
+
+func newSignal() chan struct{} { return make(chan struct{}) }

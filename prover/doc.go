@@ -1,0 +1,14 @@
+// Package prover is the engine of the plugin process: it implements
+// shared.Prover and shared.Toolbox out of the packages below it.
+//
+//   - engine.go: opening, proving, closing; job.go: one request as the pipeline
+//     sees it; device.go: a device as the pipeline sees it;
+//   - kind.go: what the engine needs of a kind of proof, and post.go and its
+//     siblings, which give it, one file a kind;
+//   - circuits.go, keys.go: compiled circuits and opened parameters, made once
+//     and shared;
+//   - toolbox.go, digest.go, bench.go: the operator's tools;
+//   - errors.go: errors of the packages below as errors of the boundary.
+//
+// It knows nothing of gRPC or of how its process was started.
+package prover

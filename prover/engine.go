@@ -1,0 +1,242 @@
+package prover
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/interlock-prover/interlock/prover/groth16"
+	"github.com/interlock-prover/interlock/prover/interlock"
+	"github.com/interlock-prover/interlock/prover/pipeline"
+	"github.com/interlock-prover/interlock/shared"
+	"github.com/interlock-prover/interlock/shared/config"
+	"github.com/interlock-prover/interlock/shared/timeline"
+)
+
+// Engine proves. It implements shared.Plugin.
+type Engine struct {
+	config    *config.Config
+	log       hclog.Logger
+	paramsDir string
+	start     time.Time
+
+	device   groth16.Device
+	pipeline *pipeline.Pipeline
+	recorder *timeline.Recorder
+
+	ctx      context.Context // of loading; ends with Close
+	cancel   context.CancelFunc
+	loading  sync.WaitGroup
+	circuits once[blueprint, *circuit]
+	keys     once[blueprint, *key]
+
+	mu    sync.Mutex
+	users map[*key]int // partitions' requests that hold a key
+}
+
+var _ shared.Plugin = (*Engine)(nil)
+
+// Open starts an engine as configured. paramsDir is where parameters are. It
+// loads what the configuration preloads before it returns.
+func Open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Logger) (*Engine, error) {
+	return open(ctx, c, paramsDir, log, groth16.NewBlinding)
+}
+
+func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Logger, blinding func() (groth16.Blinding, error)) (*Engine, error) {
+	if len(c.GPUs) > 0 {
+		return nil, fmt.Errorf("%s names GPU %s, but this version proves on the CPU alone: take the gpu blocks out", c.Path, c.GPUs[0].ID)
+	}
+	machine, err := config.DetectHardware()
+	if err != nil {
+		return nil, fmt.Errorf("looking at this machine: %w", err)
+	}
+	if err := restrictCPUs(c.CPU.CPUs); err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		config: c, log: log, paramsDir: paramsDir, start: time.Now(),
+		users: map[*key]int{},
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	if c.Timeline.Events > 0 {
+		e.recorder = timeline.NewRecorder(c.Timeline.Events)
+	}
+	e.device = groth16.NewCPU("cpu", c.CPU.Threads)
+	budget := c.Memory.ReservableBytes(machine.MemoryBytes)
+	e.pipeline, err = pipeline.New(pipeline.Config{
+		Devices:        []pipeline.DeviceConfig{{Device: &device{Device: e.device, blinding: blinding}, Workers: c.CPU.Workers}},
+		WitnessWorkers: c.Witness.Workers,
+		WitnessesAhead: c.Witness.Ahead,
+		HostMemory:     interlock.NewBudget("host memory", int64(budget)),
+		Timeline:       e.recorder,
+		Log:            log,
+	})
+	if err != nil {
+		e.cancel()
+		return nil, err
+	}
+	log.Info("proving on the CPU", "threads", runtime.GOMAXPROCS(0), "workers", c.CPU.Workers,
+		"memory", budget.String(), "parameters", paramsDir)
+	for _, p := range c.Parameters.Preload {
+		if err := e.preload(ctx, p); err != nil {
+			return nil, errors.Join(fmt.Errorf("preloading %s: %w", p, err), e.Close())
+		}
+	}
+	return e, nil
+}
+
+func (e *Engine) preload(ctx context.Context, p config.Preload) error {
+	b, err := blueprintOf(shared.CircuitRequest{Kind: p.Kind, SectorSize: p.SectorSize})
+	if err != nil {
+		return atBoundary(err)
+	}
+	c, err := e.circuit(ctx, b)
+	if err != nil {
+		return err
+	}
+	k, err := e.key(ctx, c)
+	if err != nil {
+		return atBoundary(err)
+	}
+	return atBoundary(e.device.Preload(ctx, k.file, c.groth))
+}
+
+// circuit returns a compiled circuit, which is made once.
+func (e *Engine) circuit(ctx context.Context, b blueprint) (*circuit, error) {
+	return e.circuits.get(ctx, &e.loading, b, func() (*circuit, error) { return compile(b) })
+}
+
+// key returns a circuit's parameters, which are opened once.
+func (e *Engine) key(ctx context.Context, c *circuit) (*key, error) {
+	return e.keys.get(ctx, &e.loading, c.blueprint, func() (*key, error) {
+		k, err := openKey(e.ctx, e.paramsDir, c, e.config.Parameters.Verify == config.CheckFull)
+		if err != nil {
+			return nil, err
+		}
+		e.log.Info("opened parameters", "set", k.set.ID, "took", k.loadTime)
+		if k.insecure {
+			e.log.Warn("these are INSECURE development parameters: anyone can forge proofs for them", "file", k.file.Name())
+		}
+		return k, nil
+	})
+}
+
+// inUse counts the requests that hold a key.
+func (e *Engine) inUse(k *key, n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.users[k] += n
+}
+
+// Prove implements shared.Prover.
+func (e *Engine) Prove(ctx context.Context, r shared.Request, progress func(shared.Progress)) (shared.Result, error) {
+	pr, err := e.accept(r)
+	if err != nil {
+		return shared.Result{}, err
+	}
+	result, err := e.pipeline.Prove(ctx, pr, progress)
+	return result, refusal(err)
+}
+
+// Submit implements shared.Prover.
+func (e *Engine) Submit(_ context.Context, r shared.Request) (shared.JobID, error) {
+	pr, err := e.accept(r)
+	if err != nil {
+		return "", err
+	}
+	if err := e.pipeline.Submit(pr); err != nil {
+		return "", refusal(err)
+	}
+	return shared.JobID(pr.ID), nil
+}
+
+// accept checks what can be told without decoding, and gives the request the
+// name and the priority that it lacks.
+func (e *Engine) accept(r shared.Request) (pipeline.Request, error) {
+	if err := r.Validate(); err != nil {
+		return pipeline.Request{}, err
+	}
+	if r.ID == "" {
+		var random [8]byte
+		if _, err := rand.Read(random[:]); err != nil {
+			return pipeline.Request{}, err
+		}
+		r.ID = r.Kind.String() + "-" + hex.EncodeToString(random[:])
+	}
+	if r.Priority == shared.PriorityUnspecified {
+		r.Priority = e.config.Priority.Of(r.Kind)
+	}
+	return pipeline.Request{
+		ID: r.ID, Kind: r.Kind, SectorSize: r.SectorSize, Priority: r.Priority, Deadline: r.Deadline,
+		Open: func(ctx context.Context) (pipeline.Job, error) { return e.openJob(ctx, &r) },
+	}, nil
+}
+
+// refusal is why the pipeline did not take a request, as the boundary knows it.
+func refusal(err error) error {
+	var duplicate *pipeline.DuplicateError
+	switch {
+	case errors.As(err, &duplicate):
+		return &shared.InvalidRequestError{Field: "id", Reason: fmt.Sprintf("a request %s is already under way", duplicate.RequestID)}
+	case errors.Is(err, pipeline.ErrClosed):
+		return &shared.BusyError{Resource: "the prover, which is shutting down,"}
+	}
+	return err
+}
+
+// Await implements shared.Prover.
+func (e *Engine) Await(ctx context.Context, id shared.JobID) (shared.Result, error) {
+	result, err := e.pipeline.Await(ctx, string(id))
+	return result, refusal(err)
+}
+
+// Cancel implements shared.Prover.
+func (e *Engine) Cancel(_ context.Context, id shared.JobID) (bool, error) {
+	return e.pipeline.Cancel(string(id))
+}
+
+// Timeline implements shared.Prover.
+func (e *Engine) Timeline(context.Context) (timeline.Recording, error) {
+	if e.recorder == nil {
+		return timeline.Recording{}, nil
+	}
+	return e.recorder.Recording(), nil
+}
+
+// Close implements shared.Plugin: it gives up what is under way, writes the
+// timeline's file if one is configured, and closes every parameter file.
+func (e *Engine) Close() error {
+	e.cancel()
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := e.pipeline.Close(now); err != nil {
+		e.log.Warn("closing", "error", err)
+	}
+	e.loading.Wait()
+	var errs []error
+	for _, k := range e.keys.values() {
+		e.device.Evict(k.file)
+		errs = append(errs, k.file.Close())
+	}
+	if path := e.config.Timeline.File; path != "" && e.recorder != nil {
+		errs = append(errs, writeFile(path, e.recorder.Recording().WriteText))
+	}
+	return errors.Join(errs...)
+}
+
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}

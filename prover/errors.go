@@ -1,0 +1,27 @@
+package prover
+
+import (
+	"errors"
+
+	"github.com/interlock-prover/interlock/prover/bincode"
+	"github.com/interlock-prover/interlock/prover/groth16"
+	"github.com/interlock-prover/interlock/prover/params"
+	"github.com/interlock-prover/interlock/shared"
+)
+
+// atBoundary is err as the boundary knows it: faults of a request's fields and
+// of parameter files keep their parts, anything else stays as it is.
+func atBoundary(err error) error {
+	var field *bincode.FieldError
+	var file *params.Error
+	var incompatible *groth16.IncompatibleError
+	switch {
+	case errors.As(err, &field):
+		return &shared.InvalidRequestError{Field: field.Field, Reason: field.Reason}
+	case errors.As(err, &file):
+		return &shared.ParamsError{Path: file.Path, Reason: file.Reason, Remedy: file.Remedy}
+	case errors.As(err, &incompatible):
+		return &shared.ParamsError{Reason: incompatible.Reason, Remedy: "fetch the parameters of this circuit again"}
+	}
+	return err
+}

@@ -1,0 +1,77 @@
+package prover
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/interlock-prover/interlock/prover/pipeline"
+	"github.com/interlock-prover/interlock/shared"
+)
+
+// Status implements shared.Prover.
+func (e *Engine) Status(context.Context) (shared.Status, error) {
+	p := e.pipeline.Status()
+	s := shared.Status{
+		Version: shared.Version, PID: os.Getpid(), Uptime: time.Since(e.start),
+		Completed: p.Completed, Failed: p.Failed,
+		MemoryBudgetBytes: uint64(p.HostMemoryBytes), MemoryUsedBytes: uint64(p.HostMemoryUsedBytes),
+		Params: e.paramsStatus(),
+	}
+	for _, d := range p.Devices {
+		s.Devices = append(s.Devices, deviceStatus(d, p))
+	}
+	for _, q := range p.Queues {
+		// The boundary counts by kind; here they are apart by priority too.
+		if n := len(s.Queues); n > 0 && s.Queues[n-1].Kind == q.Kind {
+			s.Queues[n-1].Pending += q.Pending
+			s.Queues[n-1].InProgress += q.InProgress
+			continue
+		}
+		s.Queues = append(s.Queues, shared.QueueStatus{Kind: q.Kind, Pending: q.Pending, InProgress: q.InProgress})
+	}
+	for _, r := range p.Requests {
+		s.Jobs = append(s.Jobs, shared.JobStatus{
+			ID: shared.JobID(r.ID), RequestID: r.ID, Kind: r.Kind, SectorSize: r.SectorSize, Priority: r.Priority,
+			Stage: r.Stage, PartitionsDone: r.PartitionsDone, Partitions: r.Partitions, Elapsed: r.Elapsed,
+		})
+	}
+	return s, nil
+}
+
+// deviceStatus describes a device. The CPU's memory is the host's.
+func deviceStatus(d pipeline.DeviceStatus, p pipeline.Status) shared.DeviceStatus {
+	s := shared.DeviceStatus{
+		Name: d.Name, Model: "CPU", Workers: len(d.Workers), Partition: -1, OutOfUse: d.OutOfUse,
+		MemoryTotalBytes: uint64(p.HostMemoryBytes),
+		MemoryFreeBytes:  uint64(p.HostMemoryBytes - p.HostMemoryUsedBytes),
+	}
+	for _, w := range d.Workers {
+		if w.Stage == shared.StageDevice {
+			s.RequestID, s.Kind, s.Partition = w.RequestID, w.Kind, w.Partition
+		}
+	}
+	return s
+}
+
+func (e *Engine) paramsStatus() []shared.ParamsStatus {
+	var out []shared.ParamsStatus
+	for _, k := range e.keys.values() {
+		e.mu.Lock()
+		users := e.users[k]
+		e.mu.Unlock()
+		kind, err := shared.ParseKind(k.set.Kind)
+		if err != nil {
+			continue // every blueprint names a kind that exists
+		}
+		size, err := shared.ParseSectorSize(k.set.SectorSize)
+		if err != nil {
+			continue
+		}
+		out = append(out, shared.ParamsStatus{
+			Kind: kind, SectorSize: size, Bytes: uint64(k.file.SizeBytes()),
+			Users: users, Where: "memory", Insecure: k.insecure,
+		})
+	}
+	return out
+}
