@@ -133,5 +133,8 @@ func (e *PluginDiedError) Error() string {
 // [context.Canceled].
 var ErrCancelled = fmt.Errorf("cancelled: %w", context.Canceled)
 
+// ErrUnreachable says that the connection to a plugin broke although its process may live.
+var ErrUnreachable = errors.New("the plugin cannot be reached")
+
 // ErrUnknownJob says that there is no such job: it never was, or its result is no longer kept.
 var ErrUnknownJob = errors.New("unknown job")

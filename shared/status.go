@@ -74,6 +74,8 @@ func toStatus(err error) error {
 		code = codes.Unavailable
 		info(reasonPluginDied, "path", died.Path, "pid", strconv.Itoa(died.PID), "status", died.Status,
 			"stderr", strings.Join(died.Stderr, "\n"))
+	case errors.Is(err, ErrUnreachable):
+		code = codes.Unavailable
 	case errors.Is(err, ErrUnknownJob):
 		code = codes.NotFound
 		info(reasonUnknownJob)
@@ -120,7 +122,7 @@ func fromStatus(err error) error {
 		return nil
 	}
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("the plugin's answer ended early: %w", io.ErrUnexpectedEOF)
+		return fmt.Errorf("%w: its answer ended early", ErrUnreachable)
 	}
 	st, ok := status.FromError(err)
 	if !ok {
@@ -134,7 +136,10 @@ func fromStatus(err error) error {
 		case codes.Canceled:
 			cause = context.Canceled
 		case codes.Unavailable:
-			return fmt.Errorf("the plugin cannot be reached: %s", st.Message())
+			cause = ErrUnreachable
+			if !strings.Contains(st.Message(), cause.Error()) { // gRPC's own words
+				return fmt.Errorf("%w: %s", cause, st.Message())
+			}
 		default:
 			return errors.New(st.Message())
 		}

@@ -23,6 +23,7 @@ var errorSamples = []struct {
 	{&ProofInvalidError{RequestID: "r1", Partitions: []int{0, 7}, Detail: "kept in /d"}, codes.DataLoss},
 	{&BusyError{Resource: "the queue", RetryAfter: 1500 * time.Millisecond}, codes.ResourceExhausted},
 	{&PluginDiedError{Path: "/bin/p", PID: 42, Status: "signal: killed", Stderr: []string{"panic: x", "", "y"}}, codes.Unavailable},
+	{ErrUnreachable, codes.Unavailable},
 	{ErrUnknownJob, codes.NotFound},
 	{ErrCancelled, codes.Canceled},
 	{context.Canceled, codes.Canceled},
