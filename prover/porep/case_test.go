@@ -70,4 +70,3 @@ func TestDecodeAndCheck(t *testing.T) {
 		})
 	}
 }
-

@@ -149,7 +149,7 @@ func (r *jsonReader) number(limit uint64) uint64 {
 		if d > 9 {
 			break
 		}
-		if x > (limit-d)/10 || r.at > start && x == 0 {
+		if d > limit || x > (limit-d)/10 || r.at > start && x == 0 {
 			r.fail("is not a whole number from 0 to %d", limit)
 			return 0
 		}
