@@ -59,14 +59,16 @@ func TestGraphOfFirstVersion(t *testing.T) {
 	const nodes = 1 << 30
 	old := newGraph(nodes, porepID(32<<30, V1), true)
 	rapid.Check(t, func(t *rapid.T) {
-		for _, parent := range old.parents(rapid.Uint64Range(0, nodes-1).Draw(t, "node"))[baseDegree:] {
+		parents := old.parents(rapid.Uint64Range(0, nodes-1).Draw(t, "node"))
+		for _, parent := range parents[baseDegree:] {
 			require.Less(t, parent, uint64(nodes/2))
 		}
 	})
 	g := newGraph(nodes, porepID(32<<30, V1_1), false)
 	upper := 0
 	for node := range uint64(100) {
-		for _, parent := range g.parents(node)[baseDegree:] {
+		parents := g.parents(node)
+		for _, parent := range parents[baseDegree:] {
 			require.Less(t, parent, uint64(nodes))
 			if parent >= nodes/2 {
 				upper++
