@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -279,30 +278,4 @@ func (s *System) Check(ctx context.Context, w *witness.Witness) error {
 		return worst
 	}
 	return err
-}
-
-// Parallel runs work over 0..n in pieces of at most grain, on the given number
-// of goroutines, and waits for them. It stops early when ctx is done or a piece
-// fails, and returns the first error.
-func Parallel(ctx context.Context, n, grain, threads int, work func(from, to int) error) error {
-	var next atomic.Int64
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	for range max(1, min(threads, (n+grain-1)/grain)) {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				from := int(next.Add(int64(grain))) - grain
-				if from >= n {
-					return
-				}
-				if err := work(from, min(n, from+grain)); err != nil {
-					cancel(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
 }

@@ -1,6 +1,7 @@
 package gadget
 
 import (
+	"crypto/sha256"
 	"math/bits"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -118,6 +119,15 @@ func WriteSHA256Pair(w *witness.Writer, left, right *fr.Element) fr.Element {
 		copy(message[8*i:], words[:])
 	}
 	return WritePackHash(w, WriteSHA256(w, message[:]))
+}
+
+// HashPair is the hash that SHA256Pair makes of two numbers: what a tree of SHA-256
+// hashes is made with.
+func HashPair(children []fr.Element) fr.Element {
+	var message [2 * fr.Bytes]byte
+	fr.LittleEndian.PutElement((*[fr.Bytes]byte)(message[:]), children[0])
+	fr.LittleEndian.PutElement((*[fr.Bytes]byte)(message[fr.Bytes:]), children[1])
+	return HashElement(sha256.Sum256(message[:]))
 }
 
 // SHA256MerkleParent is MerkleParent in a binary tree of SHA-256 hashes.

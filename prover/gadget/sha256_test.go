@@ -142,6 +142,7 @@ func TestSHA256MerkleStep(t *testing.T) {
 		fr.LittleEndian.PutElement(&raw[at], values[0])
 		fr.LittleEndian.PutElement(&raw[1-at], values[1])
 		require.Equal(t, HashElement(sha256.Sum256(append(raw[0][:], raw[1][:]...))), got)
+		require.Equal(t, got, HashPair([]fr.Element{values[at], values[1-at]}))
 
 		w.Inputs[1].Sub(&one, &position)
 		require.Error(t, s.Check(context.Background(), w))

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/interlock-prover/interlock/prover/bincode"
 	"github.com/interlock-prover/interlock/prover/constraint"
@@ -58,7 +56,7 @@ func Decode(ctx context.Context, req *Request) (*Statement, error) {
 	}
 
 	vanilla := make([]*SectorProof, len(req.Vanilla))
-	err = lowest(ctx, len(vanilla), func(i int) (err error) {
+	err = constraint.Lowest(ctx, len(vanilla), func(i int) (err error) {
 		vanilla[i], err = DecodeSectorProof(params, req.Vanilla[i])
 		return bincode.In(vanillaField(i), err)
 	})
@@ -85,7 +83,7 @@ func Decode(ctx context.Context, req *Request) (*Statement, error) {
 	if req.Partition != nil {
 		first = uint64(*req.Partition) * uint64(params.SectorsPerPartition)
 	}
-	err = lowest(ctx, len(order), func(k int) error {
+	err = constraint.Lowest(ctx, len(order), func(k int) error {
 		i := order[k]
 		return bincode.In(vanillaField(i), checkChallenges(vanilla[i],
 			sectorChallenges(params, version, &randomness, vanilla[i].SectorID, first+uint64(k))))
@@ -155,7 +153,7 @@ func unroll(s *SectorProof) []*SectorProof {
 // as soon as the paths in hand are finished.
 func (s *Statement) Check(ctx context.Context) error {
 	n := s.Params.vanillaChallenges()
-	return lowest(ctx, n*len(s.vanilla), func(k int) error {
+	return constraint.Lowest(ctx, n*len(s.vanilla), func(k int) error {
 		sector, i := s.vanilla[k/n], k%n
 		err := error(nil)
 		if i == 0 {
@@ -166,29 +164,6 @@ func (s *Statement) Check(ctx context.Context) error {
 		}
 		return bincode.In(vanillaField(k/n), err)
 	})
-}
-
-// lowest runs check for 0..n-1 on all cores. Once one fails it starts no more, and returns
-// the error of the lowest that failed: always the same for the same input.
-func lowest(ctx context.Context, n int, check func(i int) error) error {
-	var mu sync.Mutex
-	var found error
-	at := n
-	err := constraint.Parallel(ctx, n, 1, runtime.GOMAXPROCS(0), func(i, _ int) error {
-		err := check(i)
-		if err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			if i < at {
-				at, found = i, err
-			}
-		}
-		return err
-	})
-	if found != nil {
-		return found
-	}
-	return err
 }
 
 func vanillaField(i int) string { return fmt.Sprintf("vanilla[%d]", i) }
