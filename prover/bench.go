@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/interlock-prover/interlock/examples/inputs"
-	"github.com/interlock-prover/interlock/prover/groth16"
 	"github.com/interlock-prover/interlock/shared"
 	"github.com/interlock-prover/interlock/shared/config"
 )
@@ -142,7 +141,7 @@ func (b *benchRun) prove() error {
 	if err != nil {
 		return err
 	}
-	e, err := open(b.ctx, config.Default(), b.dir, hclog.NewNullLogger(), groth16.NewBlinding)
+	e, err := open(b.ctx, config.Default(), b.dir, hclog.NewNullLogger(), randomBlinding)
 	if err != nil {
 		return err
 	}

@@ -48,10 +48,10 @@ var _ shared.Plugin = (*Engine)(nil)
 // Open starts an engine as configured. paramsDir is where parameters are. It
 // loads what the configuration preloads before it returns.
 func Open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Logger) (*Engine, error) {
-	return open(ctx, c, paramsDir, log, groth16.NewBlinding)
+	return open(ctx, c, paramsDir, log, randomBlinding)
 }
 
-func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Logger, blinding func() (groth16.Blinding, error)) (*Engine, error) {
+func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Logger, blind blinder) (*Engine, error) {
 	if len(c.GPUs) > 0 {
 		return nil, fmt.Errorf("%s names GPU %s, but this version proves on the CPU alone: take the gpu blocks out", c.Path, c.GPUs[0].ID)
 	}
@@ -73,7 +73,7 @@ func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Log
 	e.device = groth16.NewCPU("cpu", c.CPU.Threads)
 	budget := c.Memory.ReservableBytes(machine.MemoryBytes)
 	e.pipeline, err = pipeline.New(pipeline.Config{
-		Devices:        []pipeline.DeviceConfig{{Device: &device{Device: e.device, blinding: blinding}, Workers: c.CPU.Workers}},
+		Devices:        []pipeline.DeviceConfig{{Device: &device{Device: e.device, blind: blind}, Workers: c.CPU.Workers}},
 		WitnessWorkers: c.Witness.Workers,
 		WitnessesAhead: c.Witness.Ahead,
 		HostMemory:     interlock.NewBudget("host memory", int64(budget)),

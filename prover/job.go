@@ -118,8 +118,14 @@ func (j *job) Close() {
 // device is a groth16.Device as the pipeline sees it.
 type device struct {
 	groth16.Device
-	blinding func() (groth16.Blinding, error)
+	blind blinder
 }
+
+// blinder gives the blinding of partition k's proof. Only tests give another
+// than randomBlinding.
+type blinder func(k int) (groth16.Blinding, error)
+
+func randomBlinding(int) (groth16.Blinding, error) { return groth16.NewBlinding() }
 
 var _ pipeline.Device = (*device)(nil)
 
@@ -134,18 +140,19 @@ func (d *device) Prepare(ctx context.Context, pj pipeline.Job, k int, pw pipelin
 	if err != nil {
 		return nil, atBoundary(err)
 	}
-	return &phase{Work: work, blinding: d.blinding}, nil
+	return &phase{Work: work, k: k, blind: d.blind}, nil
 }
 
 // phase is one partition on a device.
 type phase struct {
 	groth16.Work
-	blinding func() (groth16.Blinding, error)
+	k     int
+	blind blinder
 }
 
 // Finish implements pipeline.Phase.
 func (p *phase) Finish(ctx context.Context) ([]byte, error) {
-	b, err := p.blinding()
+	b, err := p.blind(p.k)
 	if err != nil {
 		return nil, err
 	}
