@@ -24,7 +24,11 @@ func (p *Pipeline) conduct(r *request) {
 		defer early.Done()
 		p.answer(r, shared.Result{}, context.Cause(r.ctx))
 	})
-	result, err := p.prove(r)
+	var result shared.Result
+	err := interlock.Protect(func() (err error) {
+		result, err = p.prove(r)
+		return err
+	})
 	if stopEarly() {
 		early.Done()
 	}

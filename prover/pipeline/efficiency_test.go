@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,8 +25,22 @@ func efficiency(t *testing.T, workers int) (r timeline.GPUReport) {
 		closeEmpty(t, p)
 		r = timeline.Analyze(recorder.Recording().Events).GPUs[0]
 		require.Equal(t, partitions, r.Partitions)
+		requireTurns(t, recorder.Recording().Events, workers)
 	})
 	return r
+}
+
+// requireTurns checks that workers who always have work take turns: none gets the interlock twice past another.
+func requireTurns(t *testing.T, events []timeline.Event, workers int) {
+	last := int32(timeline.None)
+	for _, e := range events {
+		if e.Kind == timeline.GPUStart {
+			if workers > 1 {
+				require.NotEqual(t, last, e.Worker)
+			}
+			last = e.Worker
+		}
+	}
 }
 
 // Two workers hide all of prepare and finish behind each other's device phases; one cannot, and is busy two thirds of
@@ -40,4 +55,36 @@ func TestTwoWorkersKeepTheDeviceBusy(t *testing.T) {
 	for _, gap := range one.Gaps {
 		require.Equal(t, timeline.HandOver, gap.Cause(), "witnesses were ready all the time")
 	}
+}
+
+// The same by the machine's clock, with a device phase of 100 ms, as the metric "efficiency".
+func BenchmarkEfficiency(b *testing.B) {
+	for _, workers := range []int{1, 2} {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			var last float64
+			for b.Loop() {
+				d := newFakeDevice(b, "gpu")
+				d.prepare, d.execute, d.finish = 25*time.Millisecond, 100*time.Millisecond, 25*time.Millisecond
+				recorder := timeline.NewRecorder(0)
+				p := newPipeline(b, Config{Devices: []DeviceConfig{{Device: d, Workers: workers}}, Timeline: recorder})
+				mustProve(b, p, &fakeJob{id: "r", partitions: 20})
+				closeEmpty(b, p)
+				last = timeline.Analyze(recorder.Recording().Events).GPUs[0].Device.Efficiency()
+			}
+			b.ReportMetric(last, "efficiency")
+		})
+	}
+}
+
+// What the pipeline itself costs for a partition, when nothing takes any time.
+func BenchmarkPartition(b *testing.B) {
+	d := newFakeDevice(b, "gpu")
+	d.prepare, d.execute, d.finish = 0, 0, 0
+	p := newPipeline(b, Config{Devices: onDevices(d), Timeline: timeline.NewRecorder(0)})
+	const partitions = 100
+	for b.Loop() {
+		mustProve(b, p, &fakeJob{id: "r", partitions: partitions})
+	}
+	closeEmpty(b, p)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*partitions), "ns/partition")
 }

@@ -347,3 +347,62 @@ func (ph rudePhase) Release() {
 }
 
 func (ph rudePhase) Measurements() []Measurement { panic(errFault) }
+
+// Methods that have no reason to fail fail their request alone when they do.
+func TestPanicInSmallMethods(t *testing.T) {
+	for _, method := range []string{"Partitions", "WitnessBytes", "WorkBytes", "Insecure"} {
+		t.Run(method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newFakeDevice(t, "gpu")
+				p := newPipeline(t, Config{Devices: []DeviceConfig{{Device: pickyDevice{d}}}})
+				j := &fakeJob{id: "r", partitions: 2}
+				r := j.request()
+				r.Open = func(ctx context.Context) (Job, error) {
+					_, err := j.open(ctx)
+					return &rudeJob{j, method}, err
+				}
+				result, err := p.Prove(t.Context(), r, nil)
+				require.Zero(t, result)
+				require.ErrorAs(t, err, new(*interlock.PanicError))
+				require.ErrorIs(t, err, errFault)
+				mustProve(t, p, &fakeJob{id: "next", partitions: 2})
+				closeEmpty(t, p)
+				require.EqualValues(t, 1, j.closed.Load())
+			})
+		})
+	}
+}
+
+// rudeJob panics in the named method.
+type rudeJob struct {
+	*fakeJob
+	method string
+}
+
+func (j *rudeJob) panicIn(method string) {
+	if j.method == method {
+		panic(errFault)
+	}
+}
+
+func (j *rudeJob) Partitions() int     { j.panicIn("Partitions"); return j.fakeJob.Partitions() }
+func (j *rudeJob) WitnessBytes() int64 { j.panicIn("WitnessBytes"); return j.fakeJob.WitnessBytes() }
+func (j *rudeJob) Insecure() bool      { j.panicIn("Insecure"); return j.fakeJob.Insecure() }
+
+// pickyDevice knows rude jobs.
+type pickyDevice struct{ *fakeDevice }
+
+func (d pickyDevice) WorkBytes(job Job) int64 {
+	if rude, ok := job.(*rudeJob); ok {
+		rude.panicIn("WorkBytes")
+		job = rude.fakeJob
+	}
+	return d.fakeDevice.WorkBytes(job)
+}
+
+func (d pickyDevice) Prepare(ctx context.Context, job Job, k int, w Witness) (Phase, error) {
+	if rude, ok := job.(*rudeJob); ok {
+		job = rude.fakeJob
+	}
+	return d.fakeDevice.Prepare(ctx, job, k, w)
+}

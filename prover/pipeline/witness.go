@@ -73,8 +73,11 @@ func (p *Pipeline) synthesize(worker int, t *task) {
 	r.report(shared.StageWitness, t.k, "")
 	began := time.Now()
 	p.record(timeline.SynthStart, t, "", worker)
-	err := interlock.Protect(func() (err error) {
-		t.witness, err = r.job.Witness(r.ctx, t.k)
+	err := interlock.Protect(func() error {
+		w, err := r.job.Witness(r.ctx, t.k)
+		if err == nil {
+			t.witness = w
+		}
 		return err
 	})
 	p.record(timeline.SynthEnd, t, "", worker)
