@@ -10,3 +10,10 @@ func TestConformanceCircuits(t *testing.T) {
 		t.Run(name, func(t *testing.T) { requireShape(t, name) })
 	}
 }
+
+// Updates of sectors of these sizes pass all checks and satisfy the circuit.
+func TestConformanceSectors(t *testing.T) {
+	for _, size := range []uint64{512 << 20, 32 << 30, 64 << 30} {
+		requireSectorProvable(t, size)
+	}
+}
