@@ -3,6 +3,7 @@ package groth16
 import (
 	"fmt"
 	"math/bits"
+	"sync"
 
 	"github.com/interlock-prover/interlock/prover/constraint"
 	"github.com/interlock-prover/interlock/prover/witness"
@@ -17,6 +18,8 @@ type Circuit struct {
 	Domain int
 	// Density says which variables have points in the queries A and B.
 	Density *constraint.Density
+
+	transforms func() *domain // of Domain, made on first use
 }
 
 // maxDomain is the largest domain that bellperson accepts; the scalar field has
@@ -28,11 +31,14 @@ func NewCircuit(s *constraint.System) (*Circuit, error) {
 	// Setup and prover add input_i·0 = 0 for each input, which makes the
 	// inputs' polynomials in A independent (bellperson's generator.rs and
 	// prover.rs).
-	domain, err := DomainSize(s.NumConstraints() + s.NumInputs())
+	size, err := DomainSize(s.NumConstraints() + s.NumInputs())
 	if err != nil {
 		return nil, err
 	}
-	return &Circuit{System: s, Domain: domain, Density: s.Density()}, nil
+	return &Circuit{
+		System: s, Domain: size, Density: s.Density(),
+		transforms: sync.OnceValue(func() *domain { return newDomain(size) }),
+	}, nil
 }
 
 // DomainSize is the smallest power of two that is at least n.

@@ -67,10 +67,10 @@ func (d *CPU) Footprint(key Source, c *Circuit) Footprint {
 			f.KeyBytes += int64(c.QueryLen(q)) * size
 		}
 	}
-	// The values of A, B and C; the sums' scalars and buckets (see msm.G1),
-	// two at a time.
+	// The values of A, B and C; the scalars and buckets of three sums at a
+	// time (see msm.G1).
 	f.WorkBytes = 3*fr.Bytes*int64(c.Domain) +
-		2*fr.Bytes*int64(min(c.Domain, 4<<20)) + int64(d.threads)*(36<<20)
+		3*(fr.Bytes+8)*int64(min(c.Domain, 4<<20)) + 3*int64(d.threads)*(36<<20)
 	return f
 }
 
@@ -200,8 +200,8 @@ type sums struct {
 }
 
 // Execute implements Work. The sums over the witness need no quotient and run
-// beside it; each of the two strands can use all threads, so that one fills
-// what the other leaves idle.
+// beside it. Each of the three strands, which take about the same time, can use
+// all threads, so that one fills what the others leave idle.
 func (w *cpuWork) Execute(ctx context.Context) error {
 	if w.released {
 		return errReleased
@@ -219,7 +219,8 @@ func (w *cpuWork) Execute(ctx context.Context) error {
 		s.h, err = msm.G1(ctx, w.pk.H, w.a[:len(w.pk.H)], w.device.threads)
 		return sumError(QueryH, err)
 	})
-	strands.Go(func() error { return w.witnessSums(ctx, s) })
+	strands.Go(func() error { return w.sumsG1(ctx, s) })
+	strands.Go(func() error { return w.sumsG2(ctx, s) })
 	err := strands.Wait()
 	w.freeBuffers()
 	if err != nil {
@@ -249,60 +250,70 @@ func (w *cpuWork) quotient(ctx context.Context) error {
 	clear(w.a[n+copy(w.a[n:], w.witness.Inputs):])
 	clear(w.b[n:])
 	clear(w.c[n:])
-	err := newDomain(w.circuit.Domain).quotient(ctx, w.a, w.b, w.c, func() { w.device.free(&w.b) }, threads)
+	err := w.circuit.transforms().quotient(ctx, w.a, w.b, w.c, func() { w.device.free(&w.b) }, threads)
 	if err == nil {
 		w.device.free(&w.c)
 	}
 	return err
 }
 
-// witnessSums computes the sums over the variables. Points of A are those of
+// aux are the auxiliary variables, those of them that have a point.
+func (w *cpuWork) aux(dense []uint64) *msm.Compact {
+	l := w.witness.Layout
+	return &msm.Compact{N: l.NumAux(), IsBit: l.BitMap(), Bits: w.witness.Bits, Full: w.witness.Full, Dense: dense}
+}
+
+// bInputs are the inputs, those of them that occur in B, and their number.
+func (w *cpuWork) bInputs() (*msm.Compact, int) {
+	dense := w.circuit.Density.BInputs
+	return &msm.Compact{N: len(w.witness.Inputs), Full: w.witness.Inputs, Dense: dense}, popcount(dense)
+}
+
+// sumsG1 computes the sums over the variables in G1. Points of A are those of
 // all inputs, then of the auxiliary variables that occur in A; points of B those
 // of the inputs and of the auxiliary variables that occur in B (bellperson's
 // ParameterSource).
-func (w *cpuWork) witnessSums(ctx context.Context, s *sums) error {
+func (w *cpuWork) sumsG1(ctx context.Context, s *sums) error {
 	threads := w.device.threads
-	inputs := w.witness.Inputs
-	density := w.circuit.Density
-	aux := func(dense []uint64) *msm.Compact {
-		l := w.witness.Layout
-		return &msm.Compact{N: l.NumAux(), IsBit: l.BitMap(), Bits: w.witness.Bits, Full: w.witness.Full, Dense: dense}
-	}
-	bInputs := &msm.Compact{N: len(inputs), Full: inputs, Dense: density.BInputs}
-	bAux := aux(density.BAux)
-	nb := popcount(density.BInputs)
-
-	// The longest first.
-	b2, err := msm.G2Compact(ctx, w.pk.BG2[nb:], bAux, threads)
-	if err != nil {
-		return sumError(QueryBG2, err)
-	}
-	if s.b2, err = msm.G2Compact(ctx, w.pk.BG2[:nb], bInputs, threads); err != nil {
-		return sumError(QueryBG2, err)
-	}
-	s.b2.AddAssign(&b2)
-
-	if s.l, err = msm.G1Compact(ctx, w.pk.L, aux(nil), threads); err != nil {
+	var err error
+	if s.l, err = msm.G1Compact(ctx, w.pk.L, w.aux(nil), threads); err != nil {
 		return sumError(QueryL, err)
 	}
 
-	a, err := msm.G1Compact(ctx, w.pk.A[len(inputs):], aux(density.AAux), threads)
+	inputs := w.witness.Inputs
+	a, err := msm.G1(ctx, w.pk.A[:len(inputs)], inputs, threads)
 	if err != nil {
 		return sumError(QueryA, err)
 	}
-	if s.a, err = msm.G1(ctx, w.pk.A[:len(inputs)], inputs, threads); err != nil {
+	if s.a, err = msm.G1Compact(ctx, w.pk.A[len(inputs):], w.aux(w.circuit.Density.AAux), threads); err != nil {
 		return sumError(QueryA, err)
 	}
 	s.a.AddAssign(&a)
 
-	b1, err := msm.G1Compact(ctx, w.pk.BG1[nb:], bAux, threads)
+	bInputs, n := w.bInputs()
+	b, err := msm.G1Compact(ctx, w.pk.BG1[:n], bInputs, threads)
 	if err != nil {
 		return sumError(QueryBG1, err)
 	}
-	if s.b1, err = msm.G1Compact(ctx, w.pk.BG1[:nb], bInputs, threads); err != nil {
+	if s.b1, err = msm.G1Compact(ctx, w.pk.BG1[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
 		return sumError(QueryBG1, err)
 	}
-	s.b1.AddAssign(&b1)
+	s.b1.AddAssign(&b)
+	return nil
+}
+
+// sumsG2 computes that of B in G2.
+func (w *cpuWork) sumsG2(ctx context.Context, s *sums) error {
+	threads := w.device.threads
+	bInputs, n := w.bInputs()
+	b, err := msm.G2Compact(ctx, w.pk.BG2[:n], bInputs, threads)
+	if err != nil {
+		return sumError(QueryBG2, err)
+	}
+	if s.b2, err = msm.G2Compact(ctx, w.pk.BG2[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
+		return sumError(QueryBG2, err)
+	}
+	s.b2.AddAssign(&b)
 	return nil
 }
 
