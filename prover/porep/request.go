@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"runtime"
-	"sync"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -31,6 +29,7 @@ type Request struct {
 type Statement struct {
 	Params       Params
 	Variant      Variant
+	Note         string  // who made the phase-1 output and why, if it says so
 	SectorNumber *uint64 // if the request or the wrapped form has one
 	ReplicaID    fr.Element
 	CommD        fr.Element // root of the tree over the data
@@ -58,7 +57,7 @@ func Decode(ctx context.Context, req *Request) (*Statement, error) {
 	}
 	s := &Statement{
 		ReplicaID: out.replicaID, CommD: out.commD, CommR: out.commR,
-		Seed: out.seed, Ticket: out.ticket, SectorNumber: req.SectorNumber,
+		Seed: out.seed, Ticket: out.ticket, Note: out.note, SectorNumber: req.SectorNumber,
 	}
 	if err := s.setParams(req, out); err != nil {
 		return nil, err
@@ -155,8 +154,7 @@ func (c *ChallengeProof) columns() []*Column {
 	return append(columns, &c.Column)
 }
 
-// checkReplicaID computes the replica id if miner and sector are known
-// (generate_replica_id in storage-proofs-porep, params.rs).
+// checkReplicaID checks the replica id if miner and sector are known.
 func (s *Statement) checkReplicaID(req *Request, out *phase1) error {
 	if out.wrapped {
 		if n := req.SectorNumber; n != nil && *n != out.sectorNumber {
@@ -167,15 +165,18 @@ func (s *Statement) checkReplicaID(req *Request, out *phase1) error {
 	if req.MinerID == nil || s.SectorNumber == nil {
 		return nil
 	}
-	id := porepID(s.Params.SectorSize, s.Variant)
-	prover := proverID(*req.MinerID)
-	commD := littleEndian(&s.CommD)
-	message := append(prover[:], binary.BigEndian.AppendUint64(nil, *s.SectorNumber)...)
-	message = concat(message, s.Ticket[:], commD[:], id[:])
-	if gadget.HashElement(sha256.Sum256(message)) != s.ReplicaID {
+	if s.replicaID(*req.MinerID, *s.SectorNumber) != s.ReplicaID {
 		return fault("replica_id", "is not that of miner %d, sector %d, the ticket and comm_d", *req.MinerID, *s.SectorNumber)
 	}
 	return nil
+}
+
+// replicaID computes the replica id (generate_replica_id in storage-proofs-porep,
+// params.rs).
+func (s *Statement) replicaID(miner, sector uint64) fr.Element {
+	prover, commD, id := proverID(miner), littleEndian(&s.CommD), porepID(s.Params.SectorSize, s.Variant)
+	return gadget.HashElement(sha256.Sum256(concat(
+		prover[:], binary.BigEndian.AppendUint64(nil, sector), s.Ticket[:], commD[:], id[:])))
 }
 
 // proverID is the miner id as unsigned LEB128, padded with zeros.
@@ -186,12 +187,8 @@ func proverID(miner uint64) (id [32]byte) {
 
 // checkNodes checks that the challenged nodes and their parents are the right ones.
 func (s *Statement) checkNodes(ctx context.Context) error {
-	source := challengeSource{
-		variant: s.Variant, nodes: s.Params.Nodes(),
-		replicaID: littleEndian(&s.ReplicaID), commR: littleEndian(&s.CommR), seed: s.Seed,
-	}
-	graph := newGraph(source.nodes, porepID(s.Params.SectorSize, s.Variant), s.Variant == V1)
-	return s.lowest(ctx, func(k, i int, c *ChallengeProof) error {
+	source, graph := s.challengeSource(), s.graph()
+	return s.each(ctx, func(k, i int, c *ChallengeProof) error {
 		want := source.challenge(k*s.Params.Challenges + i)
 		if c.Node() != want {
 			return fault("replica_column_proofs.c_x", "is of node %d, but seed and replica demand node %d", c.Node(), want)
@@ -205,6 +202,17 @@ func (s *Statement) checkNodes(ctx context.Context) error {
 	})
 }
 
+func (s *Statement) challengeSource() *challengeSource {
+	return &challengeSource{
+		variant: s.Variant, nodes: s.Params.Nodes(),
+		replicaID: littleEndian(&s.ReplicaID), commR: littleEndian(&s.CommR), seed: s.Seed,
+	}
+}
+
+func (s *Statement) graph() *graph {
+	return newGraph(s.Params.Nodes(), porepID(s.Params.SectorSize, s.Variant), s.Variant == V1)
+}
+
 // Check computes all hashes of a statement on all cores: labels, encoding, columns, paths,
 // and comm_r. What is wrong is a *FieldError; after that, or when ctx is done, it returns
 // as soon as the challenges in hand are finished.
@@ -212,13 +220,13 @@ func (s *Statement) Check(ctx context.Context) error {
 	if poseidon.Hash([]fr.Element{s.CommC, s.CommRLast}) != s.CommR {
 		return fault("comm_r", "is not the hash of comm_c and comm_r_last, the roots of %s", s.challengeField(0, 0))
 	}
-	return s.lowest(ctx, func(_, _ int, c *ChallengeProof) error { return s.checkHashes(c) })
+	return s.each(ctx, func(_, _ int, c *ChallengeProof) error { return s.checkHashes(c) })
 }
 
 // checkHashes checks the proof of one challenge.
 func (s *Statement) checkHashes(c *ChallengeProof) error {
 	for layer := range c.Column.Rows {
-		if s.label(c, layer) != c.Column.Rows[layer] {
+		if s.label(c.Node(), c, layer) != c.Column.Rows[layer] {
 			return fault(fmt.Sprintf("replica_column_proofs.c_x.column.rows[%d]", layer),
 				"is not the label that replica id, node and parents give")
 		}
@@ -227,7 +235,7 @@ func (s *Statement) checkHashes(c *ChallengeProof) error {
 	if encoded.Add(&encoded, &c.Column.Rows[len(c.Column.Rows)-1]); encoded != c.Replica.Leaf {
 		return fault("comm_r_last_proof", "leaf is not the data's leaf plus the last label")
 	}
-	if c.Data.ComputeRoot(hashData) != s.CommD {
+	if c.Data.ComputeRoot(gadget.HashPair) != s.CommD {
 		return fault("comm_d_proofs", "path does not lead to comm_d")
 	}
 	if c.Replica.ComputeRoot(poseidon.Hash) != s.CommRLast {
@@ -244,14 +252,14 @@ func (s *Statement) checkHashes(c *ChallengeProof) error {
 	return nil
 }
 
-// label computes the label of the challenged node in a layer, which counts from 0
+// label computes the label of a challenged node in a layer, which counts from 0
 // (create_label in storage-proofs-porep, labeling_proof.rs).
-func (s *Statement) label(c *ChallengeProof, layer int) fr.Element {
+func (s *Statement) label(node uint64, c *ChallengeProof, layer int) fr.Element {
 	var message [(2 + labelParents) * merkle.NodeBytes]byte
 	replicaID := littleEndian(&s.ReplicaID)
 	copy(message[:], replicaID[:])
 	binary.BigEndian.PutUint32(message[32:], uint32(layer+1))
-	binary.BigEndian.PutUint64(message[36:], c.Node())
+	binary.BigEndian.PutUint64(message[36:], node)
 	distinct := degree
 	if layer == 0 {
 		distinct = baseDegree
@@ -269,41 +277,19 @@ func (s *Statement) label(c *ChallengeProof, layer int) fr.Element {
 	return gadget.HashElement(sha256.Sum256(message[:]))
 }
 
-// hashData hashes two nodes of tree D.
-func hashData(children []fr.Element) fr.Element {
-	left, right := littleEndian(&children[0]), littleEndian(&children[1])
-	return gadget.HashElement(sha256.Sum256(concat(left[:], right[:])))
-}
-
 func littleEndian(x *fr.Element) (raw [fr.Bytes]byte) {
 	fr.LittleEndian.PutElement(&raw, *x)
 	return raw
 }
 
-// lowest runs check for all challenges on all cores. Once one fails it starts no more, and
-// returns the error of the lowest that failed, with the challenge's name: always the same
-// for the same input.
-func (s *Statement) lowest(ctx context.Context, check func(k, i int, c *ChallengeProof) error) error {
-	var mu sync.Mutex
-	var found error
+// each runs check for all challenges on all cores (constraint.Lowest), and names the
+// challenge in which a fault is.
+func (s *Statement) each(ctx context.Context, check func(k, i int, c *ChallengeProof) error) error {
 	n := s.Params.Challenges
-	at := n * len(s.Partitions)
-	err := constraint.Parallel(ctx, at, 1, runtime.GOMAXPROCS(0), func(from, _ int) error {
-		k, i := from/n, from%n
-		err := bincode.In(s.challengeField(k, i), check(k, i, s.Partitions[k].Challenges[i]))
-		if err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			if from < at {
-				at, found = from, err
-			}
-		}
-		return err
+	return constraint.Lowest(ctx, n*len(s.Partitions), func(at int) error {
+		k, i := at/n, at%n
+		return bincode.In(s.challengeField(k, i), check(k, i, s.Partitions[k].Challenges[i]))
 	})
-	if found != nil {
-		return found
-	}
-	return err
 }
 
 // challengeField names the proof of a challenge in a phase-1 output.

@@ -57,6 +57,20 @@ func ParamsFor(sectorSize uint64, partitions int) (Params, error) {
 	return Params{}, fault("partitions", "is %d; sectors of %d bytes have %s", partitions, sectorSize, formNames(sectorSize))
 }
 
+// SetupPartitions is the number of partitions that ParamsFor needs to be told to give p
+// again; 0 where the usual one does.
+func (p Params) SetupPartitions() int {
+	for i, f := range forms(p.SectorSize) {
+		if f.challenges == p.Challenges {
+			if i == 0 {
+				return 0
+			}
+			return f.partitions
+		}
+	}
+	return 0
+}
+
 // form is a way to divide a proof's challenges among partitions.
 type form struct {
 	partitions, challenges int // challenges of each partition

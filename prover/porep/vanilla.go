@@ -46,6 +46,7 @@ func (c *ChallengeProof) labelParent(layer, i int) *fr.Element {
 
 // phase1 is a phase-1 output as its JSON has it.
 type phase1 struct {
+	note                    string
 	registeredProof         string
 	commD, commR            fr.Element
 	replicaID               fr.Element
@@ -65,8 +66,8 @@ func readPhase1(src io.Reader) (*phase1, error) {
 	out := new(phase1)
 	r := newJSONReader(src)
 	plain, wrapper := out.plainFields(r), out.wrapperFields(r)
-	seen := r.fields(slices.Concat(plain, wrapper))
-	seenPlain, seenWrapper := seen[:len(plain)], seen[len(plain):]
+	seen := r.fields(slices.Concat(plain, wrapper, out.noteField(r)))
+	seenPlain, seenWrapper := seen[:len(plain)], seen[len(plain):len(plain)+len(wrapper)]
 	out.wrapped = slices.Contains(seenWrapper, true)
 	switch {
 	case !out.wrapped:
@@ -89,7 +90,8 @@ func (out *phase1) wrapperFields(r *jsonReader) []field {
 		{"SectorSize", func() { out.sizeGiven = r.number(1<<63 - 1) }},
 		{"Phase1Out", func() {
 			inner := newJSONReader(base64.NewDecoder(base64.StdEncoding.Strict(), r.text()))
-			inner.object(out.plainFields(inner)...)
+			plain := out.plainFields(inner)
+			inner.require(plain, inner.fields(slices.Concat(plain, out.noteField(inner))))
 			inner.finish()
 			var corrupt base64.CorruptInputError
 			switch {
@@ -101,6 +103,12 @@ func (out *phase1) wrapperFields(r *jsonReader) []field {
 			}
 		}},
 	}
+}
+
+// noteField is a field that a phase-1 output may have beside those of the API, which does
+// not read it: who made it and why.
+func (out *phase1) noteField(r *jsonReader) []field {
+	return []field{{"_note", func() { out.note = r.name() }}}
 }
 
 func (out *phase1) plainFields(r *jsonReader) []field {

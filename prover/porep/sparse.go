@@ -1,0 +1,189 @@
+package porep
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/interlock-prover/interlock/prover/gadget"
+	"github.com/interlock-prover/interlock/prover/merkle"
+	"github.com/interlock-prover/interlock/prover/poseidon"
+)
+
+// Sparse describes a sector that nobody sealed, for tests and benchmarks of sizes that take
+// hours to seal: its data is one value throughout, its trees have real leaves only where
+// nodes are opened, and the labels of parents are invented. Nothing in a proof shows that,
+// so its phase-1 output passes all checks and satisfies the circuit completely.
+type Sparse struct {
+	SectorSize   uint64 // bytes
+	Variant      Variant
+	Partitions   int    // 0: the number in use
+	Seed         uint64 // sectors of different seeds are different
+	MinerID      uint64
+	SectorNumber uint64
+}
+
+// sparseNote labels a sparse sector in its phase-1 output, and sparseTicket in its replica
+// id.
+const (
+	sparseNote   = "synthetic: no sector was sealed; for tests and benchmarks only"
+	sparseTicket = "synthetic, not a sealed sector"
+)
+
+// Statement makes the sector. Challenges must not depend on the replica's trees, as they do
+// in synthetic and non-interactive proofs.
+func (sp *Sparse) Statement() (*Statement, error) {
+	p, err := ParamsFor(sp.SectorSize, sp.Partitions)
+	if err != nil {
+		return nil, err
+	}
+	if sp.Variant != V1 && sp.Variant != V1_1 {
+		return nil, fault("variant", "is %s: its challenges depend on the replica, which a sparse sector's replica depends on", sp.Variant)
+	}
+	partitions := sp.Partitions
+	if partitions == 0 {
+		partitions = forms(sp.SectorSize)[0].partitions
+	}
+	s := &Statement{
+		Params: p, Variant: sp.Variant, Note: sparseNote, SectorNumber: &sp.SectorNumber,
+		Seed: sp.random("seed", 0, 0),
+	}
+	copy(s.Ticket[:], sparseTicket)
+
+	data := newSparseTree(p.dataTree(), gadget.HashElement(sp.random("data", 0, 0)), nil, gadget.HashPair)
+	s.CommD = data.root()
+	s.ReplicaID = s.replicaID(sp.MinerID, sp.SectorNumber)
+
+	// Labels of all nodes that are opened. Those of parents that are not challenged
+	// themselves can be anything.
+	graph, source := s.graph(), s.challengeSource()
+	labels := map[uint64][]fr.Element{}
+	nodes := make([]uint64, partitions*p.Challenges)
+	for i := range nodes {
+		nodes[i] = source.challenge(i)
+		for _, node := range append([]uint64{nodes[i]}, parentsOf(graph, nodes[i])...) {
+			if labels[node] == nil {
+				labels[node] = make([]fr.Element, p.Layers)
+				for layer := range labels[node] {
+					labels[node][layer] = gadget.HashElement(sp.random("label", node, uint64(layer)))
+				}
+			}
+		}
+	}
+	proofs := make([]*ChallengeProof, len(nodes))
+	order := make([]int, len(nodes)) // by node, as labels depend on those of nodes before
+	for i, node := range nodes {
+		order[i] = i
+		proofs[i] = &ChallengeProof{Column: Column{Rows: labels[node]}}
+		for j, parent := range parentsOf(graph, node) {
+			proofs[i].Parents[j].Rows = labels[parent]
+		}
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(nodes[i], nodes[j]) })
+	for layer := range p.Layers {
+		for _, i := range order {
+			labels[nodes[i]][layer] = s.label(nodes[i], proofs[i], layer)
+		}
+	}
+
+	columns := map[uint64]fr.Element{}
+	for node, rows := range labels {
+		columns[node] = poseidon.Hash(rows)
+	}
+	replicas := map[uint64]fr.Element{}
+	for _, node := range nodes {
+		replica := data.leaf(node)
+		replica.Add(&replica, &labels[node][p.Layers-1])
+		replicas[node] = replica
+	}
+	var empty fr.Element
+	treeC := newSparseTree(p.Tree, empty, columns, poseidon.Hash)
+	treeR := newSparseTree(p.Tree, empty, replicas, poseidon.Hash)
+	s.CommC, s.CommRLast = treeC.root(), treeR.root()
+	s.CommR = poseidon.Hash([]fr.Element{s.CommC, s.CommRLast})
+
+	for i, node := range nodes {
+		c := proofs[i]
+		c.Data, c.Replica = data.proof(node), treeR.proof(node)
+		c.Column.Inclusion = treeC.proof(node)
+		for j, parent := range parentsOf(graph, node) {
+			c.Parents[j].Inclusion = treeC.proof(parent)
+		}
+	}
+	for k := range partitions {
+		s.Partitions = append(s.Partitions, Partition{k, proofs[k*p.Challenges : (k+1)*p.Challenges]})
+	}
+	return s, nil
+}
+
+// random is a value that depends on the seed and on what it is for.
+func (sp *Sparse) random(what string, i, j uint64) [32]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "sparse sector %d: %s %d %d", sp.Seed, what, i, j))
+}
+
+func parentsOf(g *graph, node uint64) []uint64 {
+	parents := g.parents(node)
+	return parents[:]
+}
+
+// sparseTree is a Merkle tree whose leaves are the same but for a few.
+type sparseTree struct {
+	arities []int
+	levels  []map[uint64]fr.Element // from the leaves upwards: nodes that are not the usual
+	usual   []fr.Element            // node of each level over usual leaves alone
+}
+
+func newSparseTree(shape merkle.Shape, usual fr.Element, leaves map[uint64]fr.Element, hash merkle.Hash) *sparseTree {
+	t := &sparseTree{shape.Arities(), []map[uint64]fr.Element{leaves}, []fr.Element{usual}}
+	for level, arity := range t.arities {
+		children := make([]fr.Element, arity)
+		parents := map[uint64]fr.Element{}
+		parent := func(at uint64) fr.Element {
+			for i := range children {
+				children[i] = t.node(level, at*uint64(arity)+uint64(i))
+			}
+			return hash(children)
+		}
+		for at := range t.levels[level] {
+			at /= uint64(arity)
+			if _, ok := parents[at]; !ok {
+				parents[at] = parent(at)
+			}
+		}
+		for i := range children {
+			children[i] = t.usual[level]
+		}
+		t.usual = append(t.usual, hash(children))
+		t.levels = append(t.levels, parents)
+	}
+	return t
+}
+
+func (t *sparseTree) node(level int, at uint64) fr.Element {
+	if x, ok := t.levels[level][at]; ok {
+		return x
+	}
+	return t.usual[level]
+}
+
+func (t *sparseTree) leaf(at uint64) fr.Element { return t.node(0, at) }
+func (t *sparseTree) root() fr.Element          { return t.node(len(t.arities), 0) }
+
+func (t *sparseTree) proof(at uint64) merkle.Proof {
+	p := merkle.Proof{Leaf: t.leaf(at), Root: t.root()}
+	for level, arity := range t.arities {
+		n := uint64(arity)
+		step := merkle.Step{Index: int(at % n)}
+		for i := range n {
+			if i != at%n {
+				step.Siblings = append(step.Siblings, t.node(level, at/n*n+i))
+			}
+		}
+		p.Path = append(p.Path, step)
+		at /= n
+	}
+	return p
+}
