@@ -203,8 +203,8 @@ func TestStopKillsAPluginThatHangs(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 			defer cancel()
 			return h.Stop(ctx)
-		}, 100 * time.Millisecond, time.Second},
-		{"a stopped process", "", func(h *host.Host) { _ = syscall.Kill(h.PID(), syscall.SIGSTOP) },
+		}, 100 * time.Millisecond, 2 * time.Second}, // less than StopTimeout
+		{"a suspended process", "", func(h *host.Host) { suspend(t, h.PID()) },
 			func(h *host.Host) error { return h.Stop(context.Background()) }, 3 * time.Second, 5 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestStopKillsAPluginThatHangs(t *testing.T) {
 // A hung plugin is told apart from a healthy one.
 func TestHealthOfAHungPlugin(t *testing.T) {
 	h := hosttest.Start(t, fakeOptions(t))
-	require.NoError(t, syscall.Kill(h.PID(), syscall.SIGSTOP))
+	suspend(t, h.PID())
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, h.Health(ctx), context.DeadlineExceeded)
@@ -253,7 +253,7 @@ func TestStartFailures(t *testing.T) {
 		{"no program", func(o *host.Options) { o.PluginPath = writeConfig(t, "x") }, 0, []string{"cannot be executed"}},
 		{"a program that is no plugin", func(o *host.Options) { o.PluginPath = "/bin/true" }, 0, []string{"/bin/true", "exit status 0"}},
 		{"a program that talks otherwise", func(o *host.Options) {
-			o.PluginPath, o.Args = "/bin/sh", []string{"-c", "echo hello; echo trouble >&2; exec sleep 60"}
+			o.PluginPath, o.Args = "/bin/sh", []string{"-c", "echo trouble >&2; echo hello; exec sleep 60"}
 		}, 0, []string{"hello", "trouble"}},
 		{"a fault in the configuration", func(o *host.Options) { o.ConfigPath = writeConfig(t, "fault") }, 0,
 			[]string{"exit status 1", "config.hcl:1: the fault in it"}},
@@ -371,6 +371,31 @@ func writeConfig(t *testing.T, text string) string {
 	path := filepath.Join(t.TempDir(), "config.hcl")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
+}
+
+// suspend stops a process, and waits until each of its threads stands still.
+func suspend(t *testing.T, pid int) {
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Error(err)
+	}
+	for {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil || len(threads) == 0 {
+			t.Errorf("no threads of process %d: %v", pid, err)
+			return
+		}
+		standing := 0
+		for _, thread := range threads {
+			// The state follows the program's name, which is in parentheses.
+			if stat, err := os.ReadFile(thread); err == nil && strings.Contains(string(stat), ") T ") {
+				standing++
+			}
+		}
+		if standing == len(threads) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // childPIDs lists the processes that this one has started and that still run.

@@ -34,6 +34,7 @@ type instance struct {
 	life context.Context
 	end  context.CancelCauseFunc
 
+	watching    sync.WaitGroup // for the process's end
 	stopTimeout time.Duration
 	stopOnce    sync.Once
 	gone        chan struct{} // closed when the process has ended and nothing of it is left, once stop was called
@@ -72,12 +73,11 @@ func startInstance(ctx context.Context, o Options) (*instance, error) {
 	if err := i.connect(ctx); err != nil {
 		err = i.startError(ctx, err)
 		process.kill()
-		i.plugin.Kill()
+		_ = i.stop(context.Background())
 		_ = os.RemoveAll(socketDir) // go-plugin leaves it if there never was a process
-		i.end(err)
 		return nil, err
 	}
-	go i.watch()
+	i.watching.Go(i.watch)
 	return i, nil
 }
 
@@ -181,6 +181,7 @@ func (i *instance) stop(ctx context.Context) error {
 		go func() {
 			defer close(i.gone)
 			i.plugin.Kill() // which asks first
+			i.watching.Wait()
 		}()
 	})
 	timeout := time.NewTimer(i.stopTimeout)

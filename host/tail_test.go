@@ -11,9 +11,9 @@ import (
 func TestTailKeepsTheLastLines(t *testing.T) {
 	var tail tail
 	for i := range 100 {
-		fmt.Fprintf(&tail, "line %d\n", i)
+		say(t, &tail, fmt.Sprintf("line %d\n", i))
 	}
-	fmt.Fprint(&tail, "unfinished")
+	say(t, &tail, "unfinished")
 	lines := tail.lines()
 	require.Len(t, lines, tailLines+1)
 	require.Equal(t, "line 80", lines[0])
@@ -22,13 +22,13 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 
 func TestTailKeepsTheFirstLinesOfACrash(t *testing.T) {
 	var tail tail
-	fmt.Fprintln(&tail, "before")
-	fmt.Fprintln(&tail, "panic: survived")
-	fmt.Fprintln(&tail, `{"@level":"info","@message":"going on","@module":"m","b":2,"a":"x"}`)
+	say(t, &tail, "before"+"\n")
+	say(t, &tail, "panic: survived"+"\n")
+	say(t, &tail, `{"@level":"info","@message":"going on","@module":"m","b":2,"a":"x"}`+"\n")
 	require.Equal(t, []string{"before", "panic: survived", "[INFO] m: going on a=x b=2"}, tail.lines())
-	fmt.Fprintln(&tail, "fatal error: the end")
+	say(t, &tail, "fatal error: the end"+"\n")
 	for i := range 100 {
-		fmt.Fprintf(&tail, "frame %d\n", i)
+		say(t, &tail, fmt.Sprintf("frame %d\n", i))
 	}
 	lines := tail.lines()
 	require.Len(t, lines, tailLines)
@@ -38,6 +38,11 @@ func TestTailKeepsTheFirstLinesOfACrash(t *testing.T) {
 
 func TestTailBoundsLines(t *testing.T) {
 	var tail tail
-	fmt.Fprintln(&tail, strings.Repeat("x", 1<<20))
+	say(t, &tail, strings.Repeat("x", 1<<20)+"\n")
 	require.Len(t, tail.lines()[0], tailLineBytes)
+}
+
+func say(t *testing.T, tail *tail, text string) {
+	_, err := tail.Write([]byte(text))
+	require.NoError(t, err)
 }

@@ -37,7 +37,7 @@ func serve(t testing.TB, mock *sharedtest.Mock) (*shared.Client, *grpc.ClientCon
 	conn, err := grpc.NewClient("unix:"+listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		conn.Close()
+		require.NoError(t, conn.Close())
 		server.Stop()
 		served.Wait()
 	})

@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -201,13 +202,11 @@ func receiveRequest(stream grpc.ServerStream) (received, error) {
 	payload := payload{sizes: header.GetVanillaBytes()}
 	for {
 		err := stream.RecvMsg(&payload)
-		if err == nil {
-			err = payload.fault
-		} else if err == io.EOF {
+		if err == io.EOF {
 			r.Vanilla, err = payload.whole()
 			return r, err
 		}
-		if err != nil {
+		if err = cmp.Or(err, payload.fault); err != nil {
 			return received{}, err
 		}
 	}
@@ -228,7 +227,7 @@ const chunkTag = 2<<3 | 2
 // take reads one message, in protobuf's encoding of an Upload.
 func (p *payload) take(data mem.BufferSlice) {
 	reader := data.Reader()
-	defer reader.Close()
+	defer func() { _ = reader.Close() }() // never fails
 	tag, tagErr := binary.ReadUvarint(reader)
 	size, sizeErr := binary.ReadUvarint(reader)
 	if tagErr != nil || sizeErr != nil || tag != chunkTag || size == 0 || size != uint64(reader.Remaining()) {

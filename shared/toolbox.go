@@ -79,7 +79,7 @@ type SetupRequest struct {
 // Validate reports all faults at once, as [Request.Validate] does.
 func (r SetupRequest) Validate() error {
 	var faults Faults
-	r.CircuitRequest.validate(&faults)
+	r.validate(&faults)
 	if r.Dir == "" {
 		faults.Add("dir", "no directory given")
 	}
