@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -137,4 +138,38 @@ func TestWitnessOfAnotherCircuit(t *testing.T) {
 	require.NoError(t, err)
 	_, err = NewCircuit(p).Witness(context.Background(), s, 0)
 	require.ErrorContains(t, err, "for a circuit of")
+}
+
+func BenchmarkCompile32GiB(b *testing.B) {
+	p, err := ParamsFor(32<<30, 0)
+	require.NoError(b, err)
+	var c *Circuit
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for b.Loop() {
+		c = NewCircuit(p)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB")
+	runtime.KeepAlive(c)
+}
+
+func BenchmarkEvaluate2KiB(b *testing.B) {
+	_, s := decode(b, "porep-2KiB")
+	c := NewCircuit(s.Params)
+	w, err := c.Witness(context.Background(), s, 0)
+	require.NoError(b, err)
+	n := c.System.NumConstraints()
+	var m [3][]fr.Element
+	for i := range m {
+		m[i] = make([]fr.Element, n)
+	}
+	for b.Loop() {
+		if err := c.System.Evaluate(context.Background(), w, m[0], m[1], m[2], 2); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mconstraints/s")
 }
