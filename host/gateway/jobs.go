@@ -1,0 +1,269 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/interlock-prover/interlock/shared"
+)
+
+// job is a request from its acceptance on.
+type job struct {
+	id        string // the gateway's, and the prover's name for the request
+	requestID string // the client's; may be empty
+	content   content
+	kind      shared.Kind
+	accepted  time.Time
+
+	handedOver chan struct{} // closed when the prover has the request, or will never get it
+	done       chan struct{} // closed when it is answered
+	result     shared.Result // from here: written before that
+	err        error
+
+	proverID  shared.JobID // under the book's mu, as is the next; empty until the prover has the request
+	cancelled bool         // before the prover had it
+}
+
+// answered tells whether the job has its answer.
+func (j *job) answered() bool {
+	select {
+	case <-j.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// errDraining is why a gateway takes no more requests.
+var errDraining = errors.New("the gateway is shutting down")
+
+// book knows all jobs. Requests with the same id and content are one job, whether it is under way or has its proof;
+// after a failure they are a new one.
+type book struct {
+	prover      shared.Prover
+	log         hclog.Logger
+	keepAnswers int
+	onAnswer    func(*job)
+
+	ctx  context.Context // of the calls to the prover
+	end  context.CancelCauseFunc
+	jobs sync.WaitGroup // goroutines, one for each job under way
+
+	mu        sync.Mutex
+	draining  bool
+	byID      map[string]*job
+	byContent map[contentKey]*job
+	latest    map[string]*job // by the client's request id
+	order     []*job          // answered, oldest first
+	counts    counts
+}
+
+type contentKey struct {
+	requestID string
+	content   content
+}
+
+// counts is how many jobs were answered how.
+type counts struct{ completed, failed, cancelled uint64 }
+
+func newBook(prover shared.Prover, log hclog.Logger, keepAnswers int, onAnswer func(*job)) *book {
+	b := &book{
+		prover: prover, log: log, keepAnswers: keepAnswers, onAnswer: onAnswer,
+		byID: map[string]*job{}, byContent: map[contentKey]*job{}, latest: map[string]*job{},
+	}
+	b.ctx, b.end = context.WithCancelCause(context.Background())
+	return b
+}
+
+// submit gives the job of a request: the one that it joins, or a new one. A request that is known to be faulty gets a job
+// that has failed already. release is called once, when the request's payload is not needed any more.
+func (b *book) submit(requestID string, c content, r shared.Request, fault error, release func()) (*job, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := contentKey{requestID, c}
+	if j := b.byContent[key]; j != nil {
+		release()
+		return j, nil
+	}
+	if b.draining {
+		release()
+		return nil, errDraining
+	}
+	var random [6]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		release()
+		return nil, err
+	}
+	name := printable(requestID)
+	if name == "" {
+		name = "request"
+	}
+	j := &job{
+		id: name + "." + hex.EncodeToString(random[:]), requestID: requestID, content: c, kind: r.Kind, accepted: time.Now(),
+		handedOver: make(chan struct{}), done: make(chan struct{}),
+	}
+	b.byID[j.id] = j
+	if requestID != "" {
+		b.byContent[key] = j
+		b.latest[requestID] = j
+	}
+	r.ID = j.id
+	b.jobs.Go(func() { b.prove(j, r, fault, release) })
+	return j, nil
+}
+
+// prove takes a job to its answer.
+func (b *book) prove(j *job, r shared.Request, err error, release func()) {
+	var id shared.JobID
+	if err == nil {
+		id, err = b.prover.Submit(b.ctx, r)
+	}
+	r.Vanilla = nil
+	release()
+	if err != nil {
+		b.answer(j, shared.Result{}, err)
+		close(j.handedOver)
+		return
+	}
+	b.mu.Lock()
+	j.proverID = id
+	cancelled := j.cancelled
+	b.mu.Unlock()
+	close(j.handedOver)
+	if cancelled {
+		if _, err := b.prover.Cancel(b.ctx, id); err != nil {
+			b.log.Warn("cancelling a job", "job", j.id, "error", err)
+		}
+		return
+	}
+	result, err := b.prover.Await(b.ctx, id)
+	if err != nil && b.ctx.Err() != nil {
+		err = context.Cause(b.ctx)
+	}
+	b.answer(j, result, err)
+}
+
+// answer ends a job. Only the first answer counts.
+func (b *book) answer(j *job, result shared.Result, err error) {
+	b.mu.Lock()
+	if j.answered() {
+		b.mu.Unlock()
+		return
+	}
+	j.result, j.err = result, err
+	key := contentKey{j.requestID, j.content}
+	switch {
+	case err == nil:
+		b.counts.completed++
+	case errors.Is(err, shared.ErrCancelled):
+		b.counts.cancelled++
+	default:
+		b.counts.failed++
+	}
+	if err != nil && b.byContent[key] == j {
+		delete(b.byContent, key) // whoever asks again gets another try
+	}
+	b.order = append(b.order, j)
+	for len(b.order) > b.keepAnswers {
+		b.forget(b.order[0])
+		b.order = b.order[1:]
+	}
+	close(j.done)
+	b.mu.Unlock()
+
+	switch log := b.log.With("job", j.id, "kind", j.kind, "took", time.Since(j.accepted)); {
+	case err == nil:
+		log.Info("proof done")
+	case errors.Is(err, shared.ErrCancelled):
+		log.Info("proof cancelled")
+	default:
+		log.Error("proof failed", "error", err)
+	}
+	b.onAnswer(j)
+}
+
+// forget drops an answered job, under mu.
+func (b *book) forget(j *job) {
+	delete(b.byID, j.id)
+	if key := (contentKey{j.requestID, j.content}); b.byContent[key] == j {
+		delete(b.byContent, key)
+	}
+	if b.latest[j.requestID] == j {
+		delete(b.latest, j.requestID)
+	}
+}
+
+// find looks for a job by its id or, where no job has it, by the client's id of its latest request.
+func (b *book) find(id string) *job {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if j := b.byID[id]; j != nil {
+		return j
+	}
+	return b.latest[id]
+}
+
+// cancel ends a job, and tells whether it was still under way.
+func (b *book) cancel(ctx context.Context, j *job) (wasRunning bool, err error) {
+	b.mu.Lock()
+	id, answered := j.proverID, j.answered()
+	j.cancelled = id == "" // then prove sees to it that the prover does not go on
+	b.mu.Unlock()
+	switch {
+	case answered:
+		return false, nil
+	case id == "":
+		b.answer(j, shared.Result{}, shared.ErrCancelled)
+		return true, nil
+	}
+	wasRunning, err = b.prover.Cancel(ctx, id)
+	if errors.Is(err, shared.ErrUnknownJob) {
+		return false, nil
+	}
+	return wasRunning, err
+}
+
+// onTheirWay counts, by kind, the jobs that the prover does not have yet.
+func (b *book) onTheirWay() map[shared.Kind]int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := map[shared.Kind]int{}
+	for _, j := range b.byID {
+		if j.proverID == "" && !j.answered() {
+			n[j.kind]++
+		}
+	}
+	return n
+}
+
+func (b *book) answers() counts {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.counts
+}
+
+// drain takes no more requests and waits until those under way are answered, or ctx ends.
+func (b *book) drain(ctx context.Context) error {
+	b.mu.Lock()
+	b.draining = true
+	b.mu.Unlock()
+	drained := make(chan struct{})
+	go func() {
+		b.jobs.Wait()
+		close(drained)
+	}()
+	select {
+	case <-drained:
+		return nil
+	case <-ctx.Done():
+		b.end(errDraining)
+		<-drained
+		return context.Cause(ctx)
+	}
+}
