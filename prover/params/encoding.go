@@ -46,10 +46,10 @@ func decodeG1(p *bls12381.G1Affine, b []byte) error {
 		return err
 	}
 	if p.X, err = coordinate(b[0:]); err != nil {
-		return fmt.Errorf("X: %w", err)
+		return fmt.Errorf("coordinate X: %w", err)
 	}
 	if p.Y, err = coordinate(b[48:]); err != nil {
-		return fmt.Errorf("Y: %w", err)
+		return fmt.Errorf("coordinate Y: %w", err)
 	}
 	if p.IsInfinity() { // gnark-crypto's infinity is (0, 0), which is no point
 		return errNotOnCurve
@@ -68,7 +68,7 @@ func decodeG2(p *bls12381.G2Affine, b []byte) error {
 		to   *fp.Element
 	}{{"X", &p.X.A1}, {"X", &p.X.A0}, {"Y", &p.Y.A1}, {"Y", &p.Y.A0}} {
 		if *c.to, err = coordinate(b[i*fp.Bytes:]); err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+			return fmt.Errorf("coordinate %s: %w", c.name, err)
 		}
 	}
 	if p.IsInfinity() {
