@@ -44,6 +44,10 @@ func decode(ctx context.Context, r *shared.Request) (statement, error) {
 	switch r.Kind {
 	case shared.KindWinningPoSt, shared.KindWindowPoSt:
 		return decodePoSt(ctx, r)
+	case shared.KindPoRep:
+		return decodePoRep(ctx, r)
+	case shared.KindUpdate:
+		return decodeUpdate(ctx, r)
 	default:
 		return nil, unsupported(r.Kind)
 	}
@@ -54,6 +58,10 @@ func blueprintOf(r shared.CircuitRequest) (blueprint, error) {
 	switch r.Kind {
 	case shared.KindWinningPoSt, shared.KindWindowPoSt:
 		return postBlueprintOf(r)
+	case shared.KindPoRep:
+		return porepBlueprintOf(r)
+	case shared.KindUpdate:
+		return updateBlueprintOf(r)
 	default:
 		return nil, unsupported(r.Kind)
 	}

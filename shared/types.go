@@ -180,16 +180,17 @@ const (
 // Request is one thing to prove.
 type Request struct {
 	// ID is the caller's name for the request, used in logs and timelines; the prover makes one if it is empty.
-	ID         string
-	Kind       Kind
+	ID       string
+	Kind     Kind
+	Priority Priority
+	// SectorSize may be left out for PoRep alone, whose phase-1 output says it too.
 	SectorSize SectorSize
-	Priority   Priority
 
 	// Vanilla holds the vanilla proofs. PoRep: one phase-1 output (C1), JSON. PoSt: one bincode sector proof each.
 	// Update: one bincode partition proof each.
 	Vanilla [][]byte
 
-	MinerID      uint64
+	MinerID      uint64  // for PoRep 0 means that the caller does not know it
 	SectorNumber *uint64 // nil if the caller does not know it
 
 	// Randomness has 32 bytes for PoSt and is empty for other kinds.
@@ -246,7 +247,7 @@ func (r *Request) validate(vanillaBytes []uint64, faults *Faults) {
 	if !r.Kind.Valid() {
 		faults.Add("kind", "unknown kind of proof %d", uint8(r.Kind))
 	}
-	if err := r.SectorSize.Validate(); err != nil {
+	if err := r.SectorSize.Validate(); err != nil && (r.SectorSize != 0 || r.Kind != KindPoRep) {
 		faults.Add("sector_size", "%v", err)
 	}
 	if !r.Priority.Valid() {
