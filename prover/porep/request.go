@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -49,9 +50,9 @@ type Partition struct {
 // Decode reads a request and checks all of it that needs no tree's hashes and no labels:
 // form, sizes, field elements, the number of partitions and challenges, whether the nodes
 // are those that the variant derives from seed and replica, and whether the parents are the
-// graph's. What is wrong is a *FieldError.
+// graph's. What is wrong is a *FieldError; when ctx is done it returns at once.
 func Decode(ctx context.Context, req *Request) (*Statement, error) {
-	out, err := readPhase1(bytes.NewReader(req.Phase1))
+	out, err := readPhase1(&contextReader{ctx, bytes.NewReader(req.Phase1)})
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +73,19 @@ func Decode(ctx context.Context, req *Request) (*Statement, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// contextReader is a stream that ends with an error when ctx is done.
+type contextReader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r *contextReader) Read(p []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
 }
 
 // setParams sets the parameters, the variant and the partitions.

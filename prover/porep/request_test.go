@@ -321,6 +321,25 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.ErrorIs(t, s.Check(ctx), context.Canceled)
+	_, err = Decode(ctx, req)
+	require.ErrorIs(t, err, context.Canceled)
 	_, err = NewCircuit(s.Params).Witness(ctx, s, 0)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Property: whatever the data, it is decoded or refused with a *FieldError.
+func FuzzDecode(f *testing.F) {
+	// Beginnings, as whole files are too large to be varied quickly.
+	for _, name := range []string{"porep-2KiB", "porep-32KiB"} {
+		_, req := load(f, name)
+		f.Add(req.Phase1[:2000])
+	}
+	f.Add([]byte(`{"SectorNum":1,"Phase1Out":"eyJjb21tX2QiOls4NywxMiw0Nl19","SectorSize":2048}`))
+	f.Add([]byte(`{"vanilla_proofs":{"StackedDrg2KiBV1":[[{"encoding_proof":{"layer_index":2,"node":63,"parents":[]}}]]}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := Decode(context.Background(), &Request{Phase1: data}); err != nil {
+			var fault *FieldError
+			require.ErrorAs(t, err, &fault)
+		}
+	})
 }

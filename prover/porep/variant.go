@@ -63,16 +63,6 @@ const registeredSizes = 5
 // shapeName is the name of a sector size in phase-1 outputs: StackedDrg32GiBV1.
 func shapeName(size string) string { return "StackedDrg" + size + "V1" }
 
-// parseShape returns the size in bytes that a shape's name stands for.
-func parseShape(name string) (sectorSize uint64, ok bool) {
-	for _, s := range sectorSizes {
-		if name == shapeName(s.name) {
-			return s.bytes, true
-		}
-	}
-	return 0, false
-}
-
 // parseRegisteredProof takes the name of a registered proof apart.
 func parseRegisteredProof(name string) (sectorSize uint64, v Variant, ok bool) {
 	for _, s := range sectorSizes {
