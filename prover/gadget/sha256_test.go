@@ -157,11 +157,8 @@ func BenchmarkWriteSHA256(b *testing.B) {
 	for i := range message {
 		message[i] = Word{Value: uint32(i) * 0x9e3779b9, Variable: allBits}
 		for range 32 {
-			bits = append(bits, Is(constraint.One+1))
+			bits = append(bits, Is(builder.AllocBit()))
 		}
-	}
-	for i := range bits {
-		bits[i] = Is(builder.AllocBit())
 	}
 	SHA256(builder, bits)
 	w := witness.New(builder.Finish().Layout())

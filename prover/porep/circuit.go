@@ -2,6 +2,7 @@ package porep
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/interlock-prover/interlock/prover/constraint"
 	"github.com/interlock-prover/interlock/prover/gadget"
@@ -39,11 +40,7 @@ func NewCircuit(p Params) *Circuit {
 	ports := append([]constraint.Var{commD, commC, commRLast}, variables(replicaIDBits)...)
 	for range p.Challenges {
 		b.Call(challengeTemplate, ports, func(b *constraint.Builder, ports []constraint.Var) ([]constraint.Var, any) {
-			c := challengeCircuit{
-				b: b, p: p,
-				commD: ports[0], commC: ports[1], commRLast: ports[2], replicaID: booleans(ports[3:]),
-			}
-			c.synthesize()
+			challenge(b, p, ports[0], ports[1], ports[2], booleans(ports[3:]))
 			return nil, nil
 		})
 	}
@@ -51,23 +48,16 @@ func NewCircuit(p Params) *Circuit {
 	return &Circuit{Params: p, System: s, challenges: s.Positions(challengeTemplate)}
 }
 
-// challengeCircuit makes the part of the circuit for one challenge (Proof::synthesize).
-type challengeCircuit struct {
-	b                       *constraint.Builder
-	p                       Params
-	commD, commC, commRLast constraint.Var
-	replicaID               []gadget.Boolean // 255 digits
-}
-
-func (c *challengeCircuit) synthesize() {
-	b := c.b
+// challenge adds the opening of one challenged node (Proof::synthesize). replicaID is the
+// replica id's digits.
+func challenge(b *constraint.Builder, p Params, commD, commC, commRLast constraint.Var, replicaID []gadget.Boolean) {
 	data := b.Alloc()
-	c.dataInclusion(data)
+	dataInclusion(b, p, data, commD)
 
 	// Columns of the parents, which tree C holds: rows by layer.
 	var parents [degree][]constraint.Var
 	for i := range parents {
-		parents[i] = c.column()
+		parents[i] = column(b, p, commC)
 	}
 
 	node := make([]constraint.Var, 64)
@@ -76,7 +66,7 @@ func (c *challengeCircuit) synthesize() {
 	}
 	gadget.PackInput(b, node)
 
-	labels := make([]constraint.Var, c.p.Layers)
+	labels := make([]constraint.Var, p.Layers)
 	for layer := range labels {
 		var values []constraint.Var
 		for _, column := range parents[:baseDegree] {
@@ -87,36 +77,36 @@ func (c *challengeCircuit) synthesize() {
 				values = append(values, column[layer-1])
 			}
 		}
-		labels[layer] = c.label(layer+1, node, values)
+		labels[layer] = label(b, replicaID, layer, node, values)
 	}
 
 	// The replica's node is the data's, encoded with the last label as the key.
 	replica := b.Alloc()
-	b.Enforce(constraint.Lin(labels[len(labels)-1]).Sum(constraint.Lin(data)), constraint.Lin(constraint.One), constraint.Lin(replica))
-	c.inclusion(replica, c.commRLast)
-	c.inclusion(gadget.Poseidon(b, labels), c.commC)
+	b.Enforce(constraint.Lin(labels[p.Layers-1]).Sum(constraint.Lin(data)), constraint.Lin(constraint.One), constraint.Lin(replica))
+	inclusion(b, p, replica, commRLast)
+	inclusion(b, p, gadget.Poseidon(b, labels), commC)
 }
 
 // dataInclusion adds the path from a leaf of tree D to its root.
-func (c *challengeCircuit) dataInclusion(leaf constraint.Var) {
+func dataInclusion(b *constraint.Builder, p Params, leaf, root constraint.Var) {
 	node := leaf
-	position := make([]constraint.Var, c.p.dataTree().BaseHeight)
+	position := make([]constraint.Var, p.dataTree().BaseHeight)
 	for i := range position {
-		node, position[i] = gadget.SHA256MerkleStep(c.b, node)
+		node, position[i] = gadget.SHA256MerkleStep(b, node)
 	}
-	gadget.PackInput(c.b, position)
-	gadget.Equal(c.b, node, c.commD)
+	gadget.PackInput(b, position)
+	gadget.Equal(b, node, root)
 }
 
 // inclusion adds the path from a leaf of tree C or R last to its root. The leaf's position,
 // packed from the path's index bits, is a public input (PoRCircuit::synthesize in
 // storage-proofs-core, with a private root).
-func (c *challengeCircuit) inclusion(leaf, root constraint.Var) {
-	c.b.Call("porep-inclusion", []constraint.Var{leaf, root},
+func inclusion(b *constraint.Builder, p Params, leaf, root constraint.Var) {
+	b.Call("porep-inclusion", []constraint.Var{leaf, root},
 		func(b *constraint.Builder, ports []constraint.Var) ([]constraint.Var, any) {
 			node := ports[0]
 			var position []constraint.Var
-			for _, arity := range c.p.Tree.Arities() {
+			for _, arity := range p.Tree.Arities() {
 				var index []constraint.Var
 				node, index = gadget.MerkleStep(b, arity, node)
 				position = append(position, index...)
@@ -129,35 +119,33 @@ func (c *challengeCircuit) inclusion(leaf, root constraint.Var) {
 
 // column adds a column of labels, whose hash is a leaf of tree C, and returns its rows
 // (ColumnProof).
-func (c *challengeCircuit) column() []constraint.Var {
-	rows, _ := c.b.Call("porep-column", []constraint.Var{c.commC},
+func column(b *constraint.Builder, p Params, commC constraint.Var) []constraint.Var {
+	rows, _ := b.Call("porep-column", []constraint.Var{commC},
 		func(b *constraint.Builder, ports []constraint.Var) ([]constraint.Var, any) {
-			rows := make([]constraint.Var, c.p.Layers)
+			rows := make([]constraint.Var, p.Layers)
 			for i := range rows {
 				rows[i] = b.Alloc()
 			}
-			inner := challengeCircuit{b: b, p: c.p}
-			inner.inclusion(gadget.Poseidon(b, rows), ports[0])
+			inclusion(b, p, gadget.Poseidon(b, rows), ports[0])
 			return rows, nil
 		})
 	return rows
 }
 
-// label adds the label of the node with the given 64 bits (the lowest first) in a layer,
-// which counts from 1: SHA-256 of the replica id, the layer and the node, and the labels of
-// its parents (create_label_circuit).
-func (c *challengeCircuit) label(layer int, node, parents []constraint.Var) constraint.Var {
-	ports := append(variables(c.replicaID), node...)
-	ports = append(ports, parents...)
-	outs, _ := c.b.Call(fmt.Sprintf("porep-label-%d", layer), ports,
+// label adds the label of the node with the given 64 bits, lowest first, in a layer, which
+// counts from 0: SHA-256 of the replica id, the layer's number from 1, the node, and the
+// labels of its parents (create_label_circuit).
+func label(b *constraint.Builder, replicaID []gadget.Boolean, layer int, node, parents []constraint.Var) constraint.Var {
+	ports := slices.Concat(variables(replicaID), node, parents)
+	outs, _ := b.Call(fmt.Sprintf("porep-label-%d", layer), ports,
 		func(b *constraint.Builder, ports []constraint.Var) ([]constraint.Var, any) {
-			replicaID, ports := booleans(ports[:len(c.replicaID)]), ports[len(c.replicaID):]
+			replicaID, ports := booleans(ports[:len(replicaID)]), ports[len(replicaID):]
 			node, parents := booleans(ports[:len(node)]), ports[len(node):]
 
 			message := gadget.Bytes(replicaID)
 			for i := 31; i >= 0; i-- {
 				bit := gadget.False
-				if layer>>i&1 == 1 {
+				if (layer+1)>>i&1 == 1 {
 					bit = gadget.True
 				}
 				message = append(message, bit)

@@ -47,7 +47,7 @@ func (c *Circuit) Witness(ctx context.Context, s *Statement, partition int) (*wi
 	return w, nil
 }
 
-// writeChallenge writes the values of the variables that challengeCircuit makes.
+// writeChallenge writes the values of the variables that challenge makes.
 func writeChallenge(w *witness.Writer, replicaID *[8]gadget.Word, c *ChallengeProof) {
 	w.Full(&c.Data.Leaf)
 	node := c.Data.Leaf
