@@ -3,6 +3,7 @@ package prover
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -60,6 +61,9 @@ func (e *Engine) SetupParams(ctx context.Context, r shared.SetupRequest, progres
 	c, err := compile(b)
 	if err != nil {
 		return shared.SetupResult{}, err
+	}
+	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
+		return shared.SetupResult{}, &shared.ParamsError{Path: r.Dir, Reason: err.Error(), Remedy: "name a directory that can be written to"}
 	}
 	e.log.Warn("making INSECURE development parameters", "set", b.set().ID, "dir", r.Dir)
 	made, err := b.set().SetupInsecure(ctx, c.groth, r.Dir, reporter(start, "points made", progress))

@@ -50,9 +50,15 @@ func newRootCommand(s streams) *cobra.Command {
 	return root
 }
 
-// useErrors makes every complaint about arguments wrong use, and a group without
-// a subcommand too.
+// useErrors makes every complaint about arguments and required flags wrong use,
+// and a group without a subcommand too.
 func useErrors(c *cobra.Command) {
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		if err := c.ValidateRequiredFlags(); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-prover/interlock/examples/inputs"
+	"github.com/interlock-prover/interlock/host"
+	"github.com/interlock-prover/interlock/host/hosttest"
+	"github.com/interlock-prover/interlock/shared"
+)
+
+const pluginPackage = "github.com/interlock-prover/interlock/plugin"
+
+// world is what the tests share: the real plugin, and a folder with development
+// parameters of winning PoSt 2 KiB and its input.
+type world struct {
+	plugin, params, vanilla string
+	request                 shared.Request
+}
+
+var (
+	worldOnce sync.Once
+	theWorld  world
+)
+
+// newWorld builds the plugin and makes parameters through the tool itself.
+func newWorld(t *testing.T) world {
+	t.Helper()
+	plugin := hosttest.Build(t, pluginPackage)
+	worldOnce.Do(func() {
+		dir, err := os.MkdirTemp("", "interlock-tool-")
+		require.NoError(t, err)
+		w := world{plugin: plugin, params: filepath.Join(dir, "params")}
+		w.request, err = inputs.PoSt("winning-2KiB")
+		require.NoError(t, err)
+		w.vanilla = filepath.Join(dir, "vanilla.bin")
+		require.NoError(t, os.WriteFile(w.vanilla, w.request.Vanilla[0], 0o600))
+		r := tool("--plugin", plugin, "params", "setup", "winning-post", "2KiB", "--insecure-dev", "--dir", w.params)
+		require.Equal(t, exitDone, r.code, r.err)
+		require.Contains(t, r.err, "INSECURE")
+		theWorld = w
+	})
+	require.NotEmpty(t, theWorld.params, "the parameters could not be made")
+	w := theWorld
+	w.plugin = plugin
+	return w
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if theWorld.params != "" {
+		os.RemoveAll(filepath.Dir(theWorld.params))
+	}
+	os.Exit(code)
+}
+
+type outcome struct {
+	code     int
+	out, err string
+}
+
+// tool runs one command line in this process.
+func tool(args ...string) outcome {
+	var out, errs bytes.Buffer
+	code := run(context.Background(), args, streams{in: strings.NewReader(""), out: &out, err: &errs})
+	return outcome{code, out.String(), errs.String()}
+}
+
+// flags are those that describe the winning PoSt.
+func (w world) flags() []string {
+	return []string{
+		"--plugin", w.plugin, "--params", w.params, "--sector-size", "2KiB", "--miner-id", "138228",
+		"--randomness", hexOf(w.request.Randomness),
+	}
+}
+
+func hexOf(b []byte) string {
+	const digits = "0123456789abcdef"
+	var s strings.Builder
+	for _, x := range b {
+		s.WriteByte(digits[x>>4])
+		s.WriteByte(digits[x&15])
+	}
+	return s.String()
+}
+
+// The tool proves through a real plugin process, the proof verifies, its timeline
+// can be read, and a changed proof is invalid: what is printed and the exit codes
+// are those that scripts depend on.
+func TestProveVerifyTimeline(t *testing.T) {
+	w := newWorld(t)
+	dir := t.TempDir()
+	proof, events := filepath.Join(dir, "proof.bin"), filepath.Join(dir, "run.timeline")
+	r := tool(append([]string{"prove", "winning-post", w.vanilla, "-o", proof, "--timeline", events}, w.flags()...)...)
+	require.Equal(t, exitDone, r.code, r.err)
+	require.Empty(t, r.out)
+	require.Contains(t, r.err, "efficiency of cpu")
+	require.Contains(t, r.err, "INSECURE")
+
+	verify := append([]string{"verify", "winning-post", w.vanilla, "--proof", proof}, w.flags()...)
+	r = tool(verify...)
+	require.Equal(t, outcome{exitDone, "valid\n", ""}, r)
+
+	r = tool("timeline", events, "--trace", filepath.Join(dir, "trace.json"))
+	require.Equal(t, exitDone, r.code, r.err)
+	require.Contains(t, r.out, "GPU efficiency")
+	trace, err := os.ReadFile(filepath.Join(dir, "trace.json"))
+	require.NoError(t, err)
+	require.True(t, json.Valid(trace))
+
+	data, err := os.ReadFile(proof)
+	require.NoError(t, err)
+	require.Len(t, data, 192)
+	data[100] ^= 1
+	require.NoError(t, os.WriteFile(proof, data, 0o600))
+	r = tool(verify...)
+	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, "invalid\n", r.out)
+}
+
+// Wrong use is exit code 2 with a message that names what is wrong; a failure is
+// exit code 1.
+func TestExitCodes(t *testing.T) {
+	w := newWorld(t)
+	missing := filepath.Join(t.TempDir(), "none")
+	badConfig := filepath.Join(t.TempDir(), "bad.hcl")
+	require.NoError(t, os.WriteFile(badConfig, []byte("memry {\n}\n"), 0o600))
+	notPlugin, err := os.Executable()
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"no command":          {nil, exitWrongUse, "needs one of"},
+		"unknown command":     {[]string{"provr"}, exitWrongUse, `did you mean "prove"`},
+		"unknown kind":        {[]string{"prove", "winning"}, exitWrongUse, "winning"},
+		"unknown flag":        {[]string{"prove", "--nope"}, exitWrongUse, "--nope"},
+		"missing flag":        {[]string{"prove", "winning-post", w.vanilla}, exitWrongUse, "sector-size"},
+		"no file":             {append([]string{"prove", "winning-post"}, w.flags()...), exitWrongUse, "accepts 1 arg"},
+		"bad size":            {append([]string{"prove", "winning-post", w.vanilla}, append(w.flags(), "--sector-size", "3KiB")...), exitWrongUse, "3KiB"},
+		"bad randomness":      {append([]string{"prove", "winning-post", w.vanilla}, append(w.flags(), "--randomness", "xy")...), exitWrongUse, "hexadecimal"},
+		"bad priority":        {append([]string{"prove", "winning-post", w.vanilla, "--priority", "urgent"}, w.flags()...), exitWrongUse, "urgent"},
+		"setup unconfirmed":   {[]string{"params", "setup", "winning-post", "2KiB", "--dir", missing}, exitWrongUse, "--insecure-dev"},
+		"bad circuit":         {[]string{"circuit", "digest", "winning-post", "5KiB"}, exitWrongUse, "5KiB"},
+		"missing vanilla":     {append([]string{"prove", "winning-post", missing}, w.flags()...), exitFailed, "there is no file"},
+		"missing parameters":  {append([]string{"prove", "winning-post", w.vanilla}, append(w.flags(), "--params", missing)...), exitFailed, "interlock params setup winning-post 2KiB --insecure-dev"},
+		"missing config":      {append([]string{"--config", missing, "prove", "winning-post", w.vanilla}, w.flags()...), exitFailed, missing},
+		"bad config":          {append([]string{"--config", badConfig, "prove", "winning-post", w.vanilla}, w.flags()...), exitFailed, `"memory"`},
+		"bad config, checked": {[]string{"config", "check", badConfig}, exitFailed, "^"},
+		"missing plugin":      {append([]string{"prove", "winning-post", w.vanilla}, append(w.flags(), "--plugin", missing)...), exitFailed, missing},
+		"not a plugin":        {append([]string{"prove", "winning-post", w.vanilla}, append(w.flags(), "--plugin", notPlugin+".not")...), exitFailed, ".not"},
+		"no timeline":         {[]string{"timeline", w.vanilla}, exitFailed, "holds no timeline"},
+		"wrong randomness": {append([]string{"prove", "winning-post", w.vanilla}, append(w.flags(), "--randomness",
+			strings.Repeat("00", 32))...), exitFailed, "vanilla[0].inclusion_proofs[0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := tool(c.args...)
+			require.Equal(t, c.code, r.code, r.err)
+			require.Contains(t, r.err, c.says)
+			require.Empty(t, r.out)
+		})
+	}
+}
+
+// The digest is printed as the reference data has it, field for field.
+func TestCircuitDigest(t *testing.T) {
+	w := newWorld(t)
+	r := tool("--plugin", w.plugin, "circuit", "digest", "window-post", "32KiB")
+	require.Equal(t, exitDone, r.code, r.err)
+	reference, err := os.ReadFile("../../prover/post/testdata/shapes/window-32KiB.json")
+	require.NoError(t, err)
+	require.JSONEq(t, string(reference), r.out)
+}
+
+// Parameter files are checked point by point, and a changed one is refused.
+func TestParamsVerify(t *testing.T) {
+	w := newWorld(t)
+	files, err := filepath.Glob(filepath.Join(w.params, "*.params"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	r := tool("--plugin", w.plugin, "params", "verify", files[0])
+	require.Equal(t, exitDone, r.code, r.err)
+	require.Contains(t, r.out, "INSECURE")
+	// The reference data's digest of this file.
+	require.Contains(t, r.out, "77ec01452a2b2e95aeb72899d6a5b4d62fc435e11d6e1371360b7b686f87d371")
+
+	data, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	data[len(data)/2] ^= 1
+	broken := filepath.Join(t.TempDir(), filepath.Base(files[0]))
+	require.NoError(t, os.WriteFile(broken, data, 0o600))
+	r = tool("--plugin", w.plugin, "params", "verify", broken)
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.err, broken)
+}
+
+// Killing the plugin in mid-proof: the host lives, its caller gets a typed error
+// within a second, and a new host proves the same request.
+func TestPluginKilledInMidProof(t *testing.T) {
+	w := newWorld(t)
+	options := hosttest.Options{Options: host.Options{PluginPath: w.plugin, ParamsDir: w.params}}
+	h := hosttest.Start(t, options)
+	inDevice := make(chan struct{})
+	var once sync.Once
+	failed := make(chan error, 1)
+	go func() {
+		_, err := h.Prove(context.Background(), w.request, func(p shared.Progress) {
+			if p.Stage == shared.StageDevice {
+				once.Do(func() { close(inDevice) })
+			}
+		})
+		failed <- err
+	}()
+	<-inDevice
+	killed := time.Now()
+	require.NoError(t, syscall.Kill(h.PID(), syscall.SIGKILL))
+	var died *shared.PluginDiedError
+	err := <-failed
+	require.True(t, errors.As(err, &died), "%v", err)
+	require.Contains(t, died.Status, "killed")
+	require.Less(t, time.Since(killed), time.Second)
+
+	result, err := hosttest.Start(t, options).Prove(context.Background(), w.request, nil)
+	require.NoError(t, err)
+	require.Len(t, result.Proof, 192)
+}
