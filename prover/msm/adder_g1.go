@@ -25,17 +25,17 @@ func (a *g1Adder) addPairs(points []bls12381.G1Affine, pairs []pair) {
 	n := 0
 	for _, pr := range pairs {
 		p, q := &points[pr.into], &points[pr.from]
-		if q.IsInfinity() {
+		if q.X[0] == 0 && q.IsInfinity() {
 			continue
 		}
-		if p.IsInfinity() {
+		if p.X[0] == 0 && p.IsInfinity() {
 			*p = *q
 			continue
 		}
 		s := &a.slopes[n]
 		sub(&s.num, &q.Y, &p.Y)
 		sub(&s.den, &q.X, &p.X)
-		if s.den.IsZero() {
+		if s.den[0] == 0 && s.den.IsZero() {
 			if !s.num.IsZero() || p.Y.IsZero() { // opposite
 				*p = bls12381.G1Affine{}
 				continue
@@ -62,8 +62,7 @@ func (a *g1Adder) addPairs(points []bls12381.G1Affine, pairs []pair) {
 		slope.Mul(&s.num, &inverse)
 		// x = slope² - p.x - q.x, y = slope (p.x - x) - p.y
 		x.Square(&slope)
-		sub(&x, &x, &p.X)
-		sub(&x, &x, &q.X)
+		subBoth(&x, &x, &p.X, &q.X)
 		sub(&p.X, &p.X, &x)
 		slope.Mul(&slope, &p.X)
 		sub(&p.Y, &slope, &p.Y)
@@ -71,14 +70,18 @@ func (a *g1Adder) addPairs(points []bls12381.G1Affine, pairs []pair) {
 	}
 }
 
-func signedG1(z, x *bls12381.G1Affine, negative uint32) {
-	z.X = x.X
-	signed(&z.Y, &x.Y, negative)
+func loadG1(block, bases []bls12381.G1Affine, refs []uint32) {
+	block = block[:len(refs)]
+	for i, ref := range refs {
+		p, base := &block[i], &bases[ref>>1]
+		p.X = base.X
+		signed(&p.Y, &base.Y, ref)
+	}
 }
 
-func touchG1(points []bls12381.G1Affine, refs []uint32) (sum uint64) {
+func touchG1(bases []bls12381.G1Affine, refs []uint32) (sum uint64) {
 	for _, ref := range refs {
-		p := &points[ref>>1]
+		p := &bases[ref>>1]
 		sum += p.X[0] + p.Y[5]
 	}
 	return sum

@@ -29,17 +29,17 @@ func (a *g2Adder) addPairs(points []bls12381.G2Affine, pairs []pair) {
 	n := 0
 	for _, pr := range pairs {
 		p, q := &points[pr.into], &points[pr.from]
-		if q.IsInfinity() {
+		if q.X.A0[0] == 0 && q.IsInfinity() {
 			continue
 		}
-		if p.IsInfinity() {
+		if p.X.A0[0] == 0 && p.IsInfinity() {
 			*p = *q
 			continue
 		}
 		s := &a.slopes[n]
 		s.num.Sub(&q.Y, &p.Y)
 		s.den.Sub(&q.X, &p.X)
-		if s.den.IsZero() {
+		if s.den.A0[0] == 0 && s.den.IsZero() {
 			if !s.num.IsZero() || p.Y.IsZero() { // opposite
 				*p = bls12381.G2Affine{}
 				continue
@@ -74,8 +74,8 @@ func (a *g2Adder) addPairs(points []bls12381.G2Affine, pairs []pair) {
 		slope.Mul(&slope, &s.num)
 		// x = slope² - p.x - q.x, y = slope (p.x - x) - p.y
 		x.Square(&slope)
-		x.Sub(&x, &p.X)
-		x.Sub(&x, &q.X)
+		subBoth(&x.A0, &x.A0, &p.X.A0, &q.X.A0)
+		subBoth(&x.A1, &x.A1, &p.X.A1, &q.X.A1)
 		p.X.Sub(&p.X, &x)
 		slope.Mul(&slope, &p.X)
 		p.Y.Sub(&slope, &p.Y)
@@ -83,15 +83,19 @@ func (a *g2Adder) addPairs(points []bls12381.G2Affine, pairs []pair) {
 	}
 }
 
-func signedG2(z, x *bls12381.G2Affine, negative uint32) {
-	z.X = x.X
-	signed(&z.Y.A0, &x.Y.A0, negative)
-	signed(&z.Y.A1, &x.Y.A1, negative)
+func loadG2(block, bases []bls12381.G2Affine, refs []uint32) {
+	block = block[:len(refs)]
+	for i, ref := range refs {
+		p, base := &block[i], &bases[ref>>1]
+		p.X = base.X
+		signed(&p.Y.A0, &base.Y.A0, ref)
+		signed(&p.Y.A1, &base.Y.A1, ref)
+	}
 }
 
-func touchG2(points []bls12381.G2Affine, refs []uint32) (sum uint64) {
+func touchG2(bases []bls12381.G2Affine, refs []uint32) (sum uint64) {
 	for _, ref := range refs {
-		p := &points[ref>>1]
+		p := &bases[ref>>1]
 		sum += p.X.A0[0] + p.X.A1[2] + p.Y.A0[4] + p.Y.A1[5]
 	}
 	return sum

@@ -14,7 +14,7 @@ import (
 type FixedBase[A, J any] struct {
 	group *group[A, J]
 	width int
-	table [][]A // table[i][k] = (k+1) 2^(i*width) times the point
+	table [][]A // table[i][k] = k 2^(i*width) times the point
 }
 
 // NewFixedBaseG1 prepares to multiply a point by about n scalars. The table
@@ -72,8 +72,8 @@ func newFixedBase[A, J any](ctx context.Context, g *group[A, J], base *A, width,
 	var power J // 2^(i*width) times the point
 	g.addMixed(&power, base)
 	for i := range f.table {
-		f.table[i] = make([]A, maxDigit(width, i))
-		g.fromJacobian(&f.table[i][0], &power)
+		f.table[i] = make([]A, maxDigit(width, i)+1)
+		g.fromJacobian(&f.table[i][1], &power)
 		for range width {
 			g.double(&power)
 		}
@@ -82,12 +82,12 @@ func newFixedBase[A, J any](ctx context.Context, g *group[A, J], base *A, width,
 	worker := newWorkers(ctx, g, threads)
 	err := parallel(ctx, threads, len(f.table), func(i, window int) {
 		w, table := worker(i), f.table[window]
-		for have := 1; have < len(table); have *= 2 { // (have+1+k) = have + (k+1)
-			more := min(have, len(table)-have)
-			copy(table[have:], table[:more])
-			for k := range more {
-				w.add(table, have+k, have-1)
+		for most := 1; most < len(table)-1; most *= 2 { // most+k = most + k
+			n := min(most, len(table)-1-most)
+			for k := 1; k <= n; k++ {
+				table[most+k] = table[most]
 			}
+			w.add(table, uint32(most+1), 1, uint32(n))
 			w.flush(table)
 		}
 	})
@@ -127,14 +127,10 @@ func (f *FixedBase[A, J]) multiplyBlock(w *worker[A, J], products []A, scalars [
 	clear(w.block[:n])
 	w.keys = resize(w.keys, n)
 	for window, table := range f.table {
-		d.keys(w.keys, 0, window, 0, uint32(len(table)))
-		for j, key := range w.keys {
-			if key>>1 == 0 {
-				continue
-			}
-			f.group.signed(&w.block[n+j], &table[key>>1-1], key&1)
-			w.add(w.block, j, n+j)
-		}
+		d.keys(w.keys, 0, window, 0, uint32(len(table)-1))
+		w.touched += f.group.touch(table, w.keys)
+		f.group.load(w.block[n:], table, w.keys)
+		w.add(w.block, 0, uint32(n), uint32(n))
 		w.flush(w.block)
 	}
 	copy(products, w.block)

@@ -80,8 +80,8 @@ func sumCompact[A, J any](ctx context.Context, g *group[A, J], bases []A, scalar
 	return multiExp(ctx, g, bases, t, s, threads)
 }
 
-// chunkTerms bounds the memory for scalars; with as many the buckets cost 3 %
-// of the additions.
+// chunkTerms bounds the memory for scalars; with as many the buckets cost less
+// than 3 % of the additions.
 const chunkTerms = 1 << 22
 
 // multiExp is the sum of the terms and of the selected bases.
@@ -91,15 +91,24 @@ func multiExp[A, J any](ctx context.Context, g *group[A, J], bases []A, t *terms
 	}
 	threads = defaultThreads(threads)
 	worker := newWorkers(ctx, g, threads)
-	for from := 0; from < t.n; from += chunkTerms {
-		d, err := newDigits(ctx, t, from, min(from+chunkTerms, t.n), threads)
+	for from, to := 0, -1; to < t.n; from = to {
+		to = min(from+chunkTerms, t.n)
+		d, err := newDigits(ctx, t, from, to, threads)
 		if err != nil {
 			return sum, err
 		}
 		tasks := windowTasks(d, threads)
-		sums := make([]J, len(tasks))
-		err = parallel(ctx, threads, len(tasks), func(i, task int) {
-			sums[task] = worker(i).windowSum(bases, d, tasks[task])
+		parts := 0
+		if to == t.n { // the selection's small tasks even out the end
+			parts = s.parts()
+		}
+		sums := make([]J, len(tasks)+parts)
+		err = parallel(ctx, threads, len(sums), func(i, task int) {
+			if task < len(tasks) {
+				sums[task] = worker(i).windowSum(bases, d, tasks[task])
+			} else {
+				sums[task] = worker(i).selectedSum(bases, s, task-len(tasks))
+			}
 		})
 		if err != nil {
 			return sum, err
@@ -114,16 +123,9 @@ func multiExp[A, J any](ctx context.Context, g *group[A, J], bases []A, t *terms
 			}
 		}
 		g.addJacobian(&sum, &chunk)
-	}
-	sums := make([]J, s.parts())
-	err = parallel(ctx, threads, len(sums), func(i, part int) {
-		sums[part] = worker(i).selectedSum(bases, s, part)
-	})
-	if err != nil {
-		return sum, err
-	}
-	for i := range sums {
-		g.addJacobian(&sum, &sums[i])
+		for i := len(tasks); i < len(sums); i++ {
+			g.addJacobian(&sum, &sums[i])
+		}
 	}
 	return sum, nil
 }
@@ -134,6 +136,9 @@ type windowTask struct{ window, lo, hi int }
 // windowTasks cuts a sum into tasks, the last window's first. As many windows
 // as there are threads are cut finely, so that the threads end together.
 func windowTasks(d *digits, threads int) []windowTask {
+	if d.n == 0 {
+		return nil
+	}
 	var tasks []windowTask
 	for window := d.windows - 1; window >= 0; window-- {
 		parts := 1
