@@ -1,20 +1,27 @@
 package prover
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/interlock-prover/interlock/examples/inputs"
+	"github.com/interlock-prover/interlock/prover/porep"
 	"github.com/interlock-prover/interlock/shared"
 	"github.com/interlock-prover/interlock/shared/config"
+	"github.com/interlock-prover/interlock/shared/timeline"
 )
 
 // benchmark is one that Bench runs by name.
@@ -27,6 +34,8 @@ func benchmarks() []benchmark {
 	return []benchmark{
 		{"setup", "development parameters of winning PoSt 2 KiB", (*benchRun).setup},
 		{"prove", "winning PoSt 2 KiB, whole requests with parameters loaded", (*benchRun).prove},
+		{"porep", "ten partitions of a 2 KiB PoRep, whole requests with parameters loaded, and peak memory", (*benchRun).porep},
+		{"sectors", "three such sectors at once: efficiency and gaps", (*benchRun).sectors},
 	}
 }
 
@@ -36,9 +45,8 @@ type benchRun struct {
 	out    func(line string)
 	oracle string // path of the peer; empty: ours alone
 	runs   int
-	dir    string // scratch, with the parameters that setup made
-	ready  bool
-	setups time.Duration
+	dir    string                      // scratch, with the parameters that setup made
+	setups map[blueprint]time.Duration // parameters made so far
 }
 
 func (b *benchRun) printf(format string, args ...any) { b.out(fmt.Sprintf(format, args...)) }
@@ -47,7 +55,10 @@ func (b *benchRun) printf(format string, args ...any) { b.out(fmt.Sprintf(format
 // makes the same proofs with the originals and is timed in the same run, and
 // runs=N.
 func (e *Engine) Bench(ctx context.Context, r shared.BenchRequest, out func(line string)) error {
-	b := &benchRun{ctx: ctx, out: out, runs: 5}
+	if r.Name == makeC1Name {
+		return makeC1(ctx, r.Args, out)
+	}
+	b := &benchRun{ctx: ctx, out: out, runs: 5, setups: map[blueprint]time.Duration{}}
 	for _, arg := range r.Args {
 		name, value, _ := strings.Cut(arg, "=")
 		switch name {
@@ -91,48 +102,55 @@ func (e *Engine) Bench(ctx context.Context, r shared.BenchRequest, out func(line
 
 const benchCase = "winning-2KiB"
 
-// parameters makes the parameters of the benchmark's circuit, once.
-func (b *benchRun) parameters() (blueprint, error) {
-	bp, err := blueprintOf(shared.CircuitRequest{Kind: shared.KindWinningPoSt, SectorSize: shared.SectorSize2KiB})
-	if err != nil || b.ready {
-		return bp, err
+var (
+	benchWinning = shared.CircuitRequest{Kind: shared.KindWinningPoSt, SectorSize: shared.SectorSize2KiB}
+	benchPoRep   = shared.CircuitRequest{Kind: shared.KindPoRep, SectorSize: shared.SectorSize2KiB, Partitions: 10}
+)
+
+// parameters makes the parameters of a circuit, once, and says how long that took.
+func (b *benchRun) parameters(r shared.CircuitRequest) (blueprint, time.Duration, error) {
+	bp, err := blueprintOf(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	if took, ok := b.setups[bp]; ok {
+		return bp, took, nil
 	}
 	start := time.Now()
 	c, err := compile(bp)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if _, err := bp.set().SetupInsecure(b.ctx, c.groth, b.dir, nil); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	b.setups, b.ready = time.Since(start), true
-	return bp, nil
+	b.setups[bp] = time.Since(start)
+	return bp, b.setups[bp], nil
+}
+
+// engine opens an engine on the benchmark's parameters.
+func (b *benchRun) engine() (*Engine, error) {
+	return Open(b.ctx, config.Default(), b.dir, hclog.NewNullLogger())
 }
 
 func (b *benchRun) setup() error {
-	if _, err := b.parameters(); err != nil {
+	_, took, err := b.parameters(benchWinning)
+	if err != nil {
 		return err
 	}
-	b.printf("setup winning-post 2KiB: %.2f s", b.setups.Seconds())
+	b.printf("setup winning-post 2KiB: %.2f s", took.Seconds())
 	if b.oracle == "" {
 		return nil
 	}
 	var peer struct{ Seconds float64 }
-	if err := b.runOracle(&peer, "setup", "winning", "2KiB", "-"); err != nil {
+	if _, err := b.runOracle(&peer, "setup", "winning", "2KiB", "-"); err != nil {
 		return err
 	}
-	b.printf("setup winning-post 2KiB, the originals: %.2f s; ratio %.1f", peer.Seconds, peer.Seconds/b.setups.Seconds())
+	b.printf("setup winning-post 2KiB, the originals: %.2f s; ratio %.1f", peer.Seconds, peer.Seconds/took.Seconds())
 	return nil
 }
 
-// prove alternates whole requests to an engine of its own with runs of the peer,
-// and compares medians. Ours counts decoding, checking, witness, proof and
-// self-check; the peer's own figure counts synthesis and proof alone.
 func (b *benchRun) prove() error {
-	bp, err := b.parameters()
-	if err != nil {
-		return err
-	}
 	request, err := inputs.PoSt(benchCase)
 	if err != nil {
 		return err
@@ -141,19 +159,72 @@ func (b *benchRun) prove() error {
 	if err != nil {
 		return err
 	}
-	e, err := open(b.ctx, config.Default(), b.dir, hclog.NewNullLogger(), randomBlinding)
+	return b.compare("prove winning-post 2KiB", benchWinning, request, folder, b.runs)
+}
+
+func (b *benchRun) porep() error {
+	request, folder, err := b.sector(1)
+	if err != nil {
+		return err
+	}
+	return b.compare("prove porep 2KiB, ten partitions", benchPoRep, request, folder, (b.runs+2)/3)
+}
+
+// sector makes the phase-1 output of a sector that nobody sealed, in a folder as
+// the peer reads it.
+func (b *benchRun) sector(number uint64) (r shared.Request, folder string, err error) {
+	sparse := porep.Sparse{
+		SectorSize: uint64(benchPoRep.SectorSize), Variant: porep.V1_1, Partitions: benchPoRep.Partitions,
+		Seed: number, MinerID: 1000, SectorNumber: number,
+	}
+	s, err := sparse.Statement()
+	if err != nil {
+		return r, "", err
+	}
+	var c1 bytes.Buffer
+	if err := s.WritePhase1(&c1); err != nil {
+		return r, "", err
+	}
+	folder = filepath.Join(b.dir, fmt.Sprintf("sector-%d", number))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return r, "", err
+	}
+	description := fmt.Sprintf(`{"kind": "porep", "sector_size": %d, "partitions": %d}`, sparse.SectorSize, sparse.Partitions)
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(folder, "c1.json"), c1.Bytes(), 0o644),
+		os.WriteFile(filepath.Join(folder, "case.json"), []byte(description), 0o644),
+	); err != nil {
+		return r, "", err
+	}
+	return shared.Request{
+		ID: fmt.Sprintf("sector-%d", number), Kind: shared.KindPoRep, MinerID: sparse.MinerID,
+		SectorNumber: &sparse.SectorNumber, Vanilla: [][]byte{c1.Bytes()},
+	}, folder, nil
+}
+
+// compare alternates whole requests to an engine of its own with runs of the peer,
+// and compares medians. Ours counts decoding, checking, witnesses, proofs and
+// self-check; the peer's own figure counts synthesis and proofs alone.
+func (b *benchRun) compare(title string, circuit shared.CircuitRequest, request shared.Request, folder string, runs int) error {
+	bp, _, err := b.parameters(circuit)
+	if err != nil {
+		return err
+	}
+	e, err := b.engine()
 	if err != nil {
 		return err
 	}
 	defer e.Close()
+	resetPeakMemory()
 	first, err := e.Prove(b.ctx, request, nil)
 	if err != nil {
 		return err
 	}
-	b.printf("prove winning-post 2KiB: first %.2f s, which loads the parameters", first.Timings.Total.Seconds())
+	b.printf("%s: first %.2f s, which loads the parameters", title, first.Timings.Total.Seconds())
 	var ours, peers []float64
 	var last shared.Timings
-	for range b.runs {
+	var peerPeak int64
+	for range runs {
 		r, err := e.Prove(b.ctx, request, nil)
 		if err != nil {
 			return err
@@ -166,32 +237,101 @@ func (b *benchRun) prove() error {
 		var peer struct {
 			Seconds float64 `json:"prove_seconds"`
 		}
-		if err := b.runOracle(&peer, "prove", folder, bp.set().ParamsPath(b.dir)); err != nil {
+		if peerPeak, err = b.runOracle(&peer, "prove", folder, bp.set().ParamsPath(b.dir)); err != nil {
 			return err
 		}
 		peers = append(peers, peer.Seconds)
 	}
-	b.printf("prove winning-post 2KiB: median %.3f s of %d (%.3f to %.3f); last: witness %v, prepare %v, device %v, finish %v, verify %v",
-		median(ours), len(ours), slices.Min(ours), slices.Max(ours), last.Witness, last.Prepare, last.Device, last.Finish, last.Verify)
+	b.printf("%s: median %.3f s of %d (%.3f to %.3f), peak memory %d MiB; last: witness %v, prepare %v, device %v, finish %v, verify %v",
+		title, median(ours), len(ours), slices.Min(ours), slices.Max(ours), peakMemory()>>20,
+		last.Witness, last.Prepare, last.Device, last.Finish, last.Verify)
 	if len(peers) > 0 {
-		b.printf("prove winning-post 2KiB, the originals: median %.3f s of %d (%.3f to %.3f); ratio %.2f",
-			median(peers), len(peers), slices.Min(peers), slices.Max(peers), median(peers)/median(ours))
+		b.printf("%s, the originals: median %.3f s of %d (%.3f to %.3f), peak memory %d MiB; ratio %.2f",
+			title, median(peers), len(peers), slices.Min(peers), slices.Max(peers), peerPeak>>20, median(peers)/median(ours))
 	}
 	return nil
 }
 
-// runOracle runs the peer and reads the JSON object that it prints.
-func (b *benchRun) runOracle(into any, args ...string) error {
+// sectors proves three sectors at once and shows what the timeline says of it.
+func (b *benchRun) sectors() error {
+	if _, _, err := b.parameters(benchPoRep); err != nil {
+		return err
+	}
+	e, err := b.engine()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	for number := range uint64(3) {
+		request, _, err := b.sector(number)
+		if err != nil {
+			return err
+		}
+		id, err := e.Submit(b.ctx, request)
+		if err != nil {
+			return err
+		}
+		defer e.Cancel(context.Background(), id)
+	}
+	for number := range 3 {
+		if _, err := e.Await(b.ctx, shared.JobID(fmt.Sprintf("sector-%d", number))); err != nil {
+			return err
+		}
+	}
+	recording, err := e.Timeline(b.ctx)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	if err := timeline.Analyze(recording.Events).WriteText(&text); err != nil {
+		return err
+	}
+	b.printf("three porep sectors of 2KiB, ten partitions each, at once:")
+	for line := range strings.Lines(text.String()) {
+		b.out(strings.TrimRight(line, "\n"))
+	}
+	return nil
+}
+
+// runOracle runs the peer, reads the JSON object that it prints, and says how much
+// memory it had at its peak.
+func (b *benchRun) runOracle(into any, args ...string) (peakBytes int64, err error) {
 	c := exec.CommandContext(b.ctx, b.oracle, args...)
 	c.Stderr = os.Stderr
 	out, err := c.Output()
 	if err != nil {
-		return fmt.Errorf("running %s: %w", c, err)
+		return 0, fmt.Errorf("running %s: %w", c, err)
 	}
 	if err := json.Unmarshal(out, into); err != nil {
-		return fmt.Errorf("reading what %s printed: %w", c, err)
+		return 0, fmt.Errorf("reading what %s printed: %w", c, err)
 	}
-	return nil
+	if usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		peakBytes = usage.Maxrss << 10
+	}
+	return peakBytes, nil
+}
+
+// resetPeakMemory makes peakMemory count anew from here (clear_refs in proc(5)).
+func resetPeakMemory() {
+	debug.FreeOSMemory()
+	// Where that is not allowed the peak is that of the whole process: too high,
+	// never too low.
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
+}
+
+// peakMemory is the most resident memory of this process, in bytes; 0 where the
+// system does not tell.
+func peakMemory() int64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	var kib int64
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		return 0
+	}
+	return kib << 10
 }
 
 func median(x []float64) float64 {
