@@ -129,6 +129,19 @@ func (e *PluginDiedError) Error() string {
 	return text
 }
 
+// SetAsideError says that a request was given up because the plugin ended, or hung, each time it worked on that request
+// alone. It is kept from the plugin for the sake of the others; sent again, it is tried again.
+type SetAsideError struct {
+	RequestID string
+	Deaths    int    // of plugins that had no other request
+	Last      string // how the latest of them ended
+}
+
+func (e *SetAsideError) Error() string {
+	return fmt.Sprintf("request %s was set aside: the plugin ended %d times while it worked on this request alone; the last time: %s",
+		e.RequestID, e.Deaths, e.Last)
+}
+
 // ErrCancelled says that a request was cancelled, by its context or by [Prover.Cancel]. It is also a
 // [context.Canceled].
 var ErrCancelled = fmt.Errorf("cancelled: %w", context.Canceled)

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 )
 
@@ -27,6 +29,7 @@ const (
 	reasonPluginDied   = "PLUGIN_DIED"
 	reasonUnknownJob   = "UNKNOWN_JOB"
 	reasonCancelled    = "CANCELLED"
+	reasonSetAside     = "SET_ASIDE"
 )
 
 // maxErrorBytes bounds an error's text on the wire.
@@ -55,6 +58,7 @@ func toStatus(err error) error {
 		proof   *ProofInvalidError
 		busy    *BusyError
 		died    *PluginDiedError
+		aside   *SetAsideError
 	)
 	switch {
 	case errors.As(err, &faults):
@@ -74,6 +78,9 @@ func toStatus(err error) error {
 		code = codes.Unavailable
 		info(reasonPluginDied, "path", died.Path, "pid", strconv.Itoa(died.PID), "status", died.Status,
 			"stderr", strings.Join(died.Stderr, "\n"))
+	case errors.As(err, &aside):
+		code = codes.Aborted
+		info(reasonSetAside, "request", aside.RequestID, "deaths", strconv.Itoa(aside.Deaths), "last", aside.Last)
 	case errors.Is(err, ErrUnreachable):
 		code = codes.Unavailable
 	case errors.Is(err, ErrUnknownJob):
@@ -186,6 +193,12 @@ func causeFromDetails(st *status.Status) error {
 					died.Stderr = strings.Split(m["stderr"], "\n")
 				}
 				return died
+			case reasonSetAside:
+				deaths, err := strconv.Atoi(m["deaths"])
+				if err != nil {
+					deaths = 0 // the text has the number too
+				}
+				return &SetAsideError{RequestID: m["request"], Deaths: deaths, Last: m["last"]}
 			case reasonUnknownJob:
 				return ErrUnknownJob
 			case reasonCancelled:
@@ -194,6 +207,21 @@ func causeFromDetails(st *status.Status) error {
 		}
 	}
 	return nil
+}
+
+// EncodeError writes an error so that [DecodeError] gives it back, text and type, as it comes over the plugin boundary.
+func EncodeError(err error) ([]byte, error) {
+	st, _ := status.FromError(toStatus(err))
+	return proto.Marshal(st.Proto())
+}
+
+// DecodeError is the inverse of [EncodeError].
+func DecodeError(encoded []byte) (error, error) {
+	var st spb.Status
+	if err := proto.Unmarshal(encoded, &st); err != nil {
+		return nil, fmt.Errorf("an encoded error: %w", err)
+	}
+	return fromStatus(status.ErrorProto(&st)), nil
 }
 
 // remoteError has the text of an error of the other side, which wrapped a cause of known type.

@@ -23,6 +23,7 @@ var errorSamples = []struct {
 	{&ProofInvalidError{RequestID: "r1", Partitions: []int{0, 7}, Detail: "kept in /d"}, codes.DataLoss},
 	{&BusyError{Resource: "the queue", RetryAfter: 1500 * time.Millisecond}, codes.ResourceExhausted},
 	{&PluginDiedError{Path: "/bin/p", PID: 42, Status: "signal: killed", Stderr: []string{"panic: x", "", "y"}}, codes.Unavailable},
+	{&SetAsideError{RequestID: "r1", Deaths: 2, Last: "signal: killed"}, codes.Aborted},
 	{ErrUnreachable, codes.Unavailable},
 	{ErrUnknownJob, codes.NotFound},
 	{ErrCancelled, codes.Canceled},
@@ -46,6 +47,20 @@ func TestErrorsKeepTheirType(t *testing.T) {
 			require.Equal(t, sample.err, errors.Unwrap(got))
 		})
 	}
+}
+
+// What is written down comes back as it would over the wire.
+func TestErrorsCanBeKept(t *testing.T) {
+	for _, sample := range errorSamples {
+		encoded, err := EncodeError(fmt.Errorf("yesterday: %w", sample.err))
+		require.NoError(t, err)
+		got, err := DecodeError(encoded)
+		require.NoError(t, err)
+		require.EqualError(t, got, "yesterday: "+sample.err.Error())
+		require.Equal(t, sample.err, errors.Unwrap(got))
+	}
+	_, err := DecodeError([]byte("no status"))
+	require.Error(t, err)
 }
 
 func TestCancelledIsAlsoContextCanceled(t *testing.T) {
