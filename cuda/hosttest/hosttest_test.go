@@ -1,0 +1,245 @@
+package hosttest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/big"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"unsafe"
+
+	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
+	"github.com/stretchr/testify/require"
+)
+
+// Operation numbers of vectors/vectors.cpp: the hundreds choose the type.
+const (
+	opFr, opFp, opFp2, opG1, opG2, opNTT = 0, 100, 200, 300, 400, 500
+
+	opAdd, opSub, opMul, opSquare, opNeg, opDouble, opInverse = 0, 1, 2, 3, 4, 5, 6
+
+	opPointAdd, opPointAddProjective, opPointDouble, opPointMul, opGenerator = 0, 1, 2, 3, 4
+)
+
+// vectors collects records with the results that gnark-crypto gives, and compares them with the
+// program's output.
+type vectors struct {
+	in, want bytes.Buffer
+	names    []string
+	ends     []int // where the result of record i ends in want
+}
+
+// raw is a value's bytes as they lie in memory: the form in which arrays cross to the library.
+func raw[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
+
+func (v *vectors) add(name string, op uint32, want []byte, operands ...[]byte) {
+	v.in.Write(binary.LittleEndian.AppendUint32(nil, op))
+	for _, o := range operands {
+		v.in.Write(o)
+	}
+	v.want.Write(want)
+	v.names = append(v.names, name)
+	v.ends = append(v.ends, v.want.Len())
+}
+
+// check builds the program with g++ and runs it on the records.
+func (v *vectors) check(t *testing.T) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "vectors")
+	build := exec.Command("g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-x", "c++",
+		"-I", "..", "-o", program, filepath.Join("vectors", "vectors.cpp"))
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "g++ is needed to test the CUDA headers on the host:\n%s", out)
+
+	run := exec.Command(program)
+	run.Stdin = &v.in
+	var stderr bytes.Buffer
+	run.Stderr = &stderr
+	got, err := run.Output()
+	require.NoError(t, err, stderr.String())
+	require.Len(t, got, v.want.Len())
+	begin := 0
+	for i, end := range v.ends {
+		require.Equal(t, v.want.Bytes()[begin:end], got[begin:end], "record %d: %s", i, v.names[i])
+		begin = end
+	}
+}
+
+// element is what fr.Element, fp.Element and E2 have in common.
+type element[T any] interface {
+	*T
+	Add(a, b *T) *T
+	Sub(a, b *T) *T
+	Mul(a, b *T) *T
+	Square(a *T) *T
+	Neg(a *T) *T
+	Double(a *T) *T
+	Inverse(a *T) *T
+}
+
+func fieldVectors[T any, E element[T]](v *vectors, name string, base uint32, values []T) {
+	for i := range values {
+		a := &values[i]
+		one := func(op string, code uint32, apply func(r, a *T)) {
+			var r T
+			apply(&r, a)
+			v.add(name+" "+op, base+code, raw(&r), raw(a))
+		}
+		one("square", opSquare, func(r, a *T) { E(r).Square(a) })
+		one("negate", opNeg, func(r, a *T) { E(r).Neg(a) })
+		one("double", opDouble, func(r, a *T) { E(r).Double(a) })
+		one("inverse", opInverse, func(r, a *T) { E(r).Inverse(a) })
+		for j := range values {
+			b := &values[j]
+			two := func(op string, code uint32, apply func(r, a, b *T)) {
+				var r T
+				apply(&r, a, b)
+				v.add(name+" "+op, base+code, raw(&r), raw(a), raw(b))
+			}
+			two("add", opAdd, func(r, a, b *T) { E(r).Add(a, b) })
+			two("sub", opSub, func(r, a, b *T) { E(r).Sub(a, b) })
+			two("mul", opMul, func(r, a, b *T) { E(r).Mul(a, b) })
+		}
+	}
+}
+
+const randomValues = 60
+
+// TestFields: the operations of Fr, Fp and Fp2 agree with gnark-crypto on edge values and at random.
+func TestFields(t *testing.T) {
+	var v vectors
+
+	frs := make([]fr.Element, 0, randomValues+5)
+	for _, edge := range edges(fr.Modulus()) {
+		var e fr.Element
+		e.SetBigInt(edge)
+		frs = append(frs, e)
+	}
+	frs = append(frs, fr.Element{1}) // the smallest Montgomery form
+	for range randomValues {
+		var e fr.Element
+		e.MustSetRandom()
+		frs = append(frs, e)
+	}
+	fieldVectors(&v, "Fr", opFr, frs)
+
+	fps := make([]fp.Element, 0, randomValues+5)
+	for _, edge := range edges(fp.Modulus()) {
+		var e fp.Element
+		e.SetBigInt(edge)
+		fps = append(fps, e)
+	}
+	fps = append(fps, fp.Element{1})
+	for range randomValues {
+		var e fp.Element
+		e.MustSetRandom()
+		fps = append(fps, e)
+	}
+	fieldVectors(&v, "Fp", opFp, fps)
+
+	var e2s []bls12381.E2
+	for i := range fps {
+		e2s = append(e2s, bls12381.E2{A0: fps[i], A1: fps[len(fps)-1-i]})
+	}
+	e2s = append(e2s, bls12381.E2{}, bls12381.E2{A0: fps[1]}, bls12381.E2{A1: fps[1]})
+	fieldVectors(&v, "Fp2", opFp2, e2s)
+
+	v.check(t)
+}
+
+// edges are 0, 1, 2, p-1, (p-1)/2 and all ones below p.
+func edges(p *big.Int) []*big.Int {
+	one := big.NewInt(1)
+	minus := new(big.Int).Sub(p, one)
+	ones := new(big.Int).Sub(new(big.Int).Lsh(one, uint(p.BitLen()-1)), one)
+	return []*big.Int{new(big.Int), one, big.NewInt(2), minus, new(big.Int).Rsh(minus, 1), ones}
+}
+
+// TestGroups: additions, doublings and multiples in G1 and G2 agree with gnark-crypto, also where the
+// operands are equal, opposite or infinity.
+func TestGroups(t *testing.T) {
+	var v vectors
+	_, _, g1, g2 := bls12381.Generators()
+
+	p1 := []bls12381.G1Affine{{}, g1}
+	p2 := []bls12381.G2Affine{{}, g2}
+	scalars := []fr.Element{{}, fr.One()}
+	for range 4 {
+		var k fr.Element
+		k.MustSetRandom()
+		scalars = append(scalars, k)
+		var kb big.Int
+		k.BigInt(&kb)
+		var a, na bls12381.G1Affine
+		a.ScalarMultiplication(&g1, &kb)
+		na.Neg(&a)
+		p1 = append(p1, a, na)
+		var b, nb bls12381.G2Affine
+		b.ScalarMultiplication(&g2, &kb)
+		nb.Neg(&b)
+		p2 = append(p2, b, nb)
+	}
+	var minusOne fr.Element
+	one := fr.One()
+	minusOne.Neg(&one)
+	scalars = append(scalars, minusOne)
+	three := big.NewInt(3)
+
+	v.add("G1 generator", opG1+opGenerator, raw(&g1))
+	for i := range p1 {
+		var d bls12381.G1Affine
+		d.Double(&p1[i])
+		v.add("G1 double", opG1+opPointDouble, raw(&d), raw(&p1[i]))
+		for j := range p1 {
+			var s, s3 bls12381.G1Affine
+			s.Add(&p1[i], &p1[j])
+			s3.ScalarMultiplication(&s, three)
+			v.add("G1 add", opG1+opPointAdd, raw(&s), raw(&p1[i]), raw(&p1[j]))
+			v.add("G1 add, projective", opG1+opPointAddProjective, raw(&s3), raw(&p1[i]), raw(&p1[j]))
+		}
+		for j := range scalars {
+			var kb big.Int
+			scalars[j].BigInt(&kb)
+			var m bls12381.G1Affine
+			m.ScalarMultiplication(&p1[i], &kb)
+			v.add("G1 multiple", opG1+opPointMul, raw(&m), raw(&p1[i]), raw(&scalars[j]))
+		}
+	}
+
+	v.add("G2 generator", opG2+opGenerator, raw(&g2))
+	for i := range p2 {
+		var d bls12381.G2Affine
+		d.Double(&p2[i])
+		v.add("G2 double", opG2+opPointDouble, raw(&d), raw(&p2[i]))
+		for j := range p2 {
+			var s, s3 bls12381.G2Affine
+			s.Add(&p2[i], &p2[j])
+			s3.ScalarMultiplication(&s, three)
+			v.add("G2 add", opG2+opPointAdd, raw(&s), raw(&p2[i]), raw(&p2[j]))
+			v.add("G2 add, projective", opG2+opPointAddProjective, raw(&s3), raw(&p2[i]), raw(&p2[j]))
+		}
+		for j := range scalars {
+			var kb big.Int
+			scalars[j].BigInt(&kb)
+			var m bls12381.G2Affine
+			m.ScalarMultiplication(&p2[i], &kb)
+			v.add("G2 multiple", opG2+opPointMul, raw(&m), raw(&p2[i]), raw(&scalars[j]))
+		}
+	}
+	v.check(t)
+}
+
+// TestTransformConstants: the root of unity and the coset shift are those of gnark-crypto's domains
+// (and of bellman's, which a proof's bytes depend on).
+func TestTransformConstants(t *testing.T) {
+	var v vectors
+	root, err := fft.Generator(1 << 32)
+	require.NoError(t, err)
+	shift := fft.GeneratorFullMultiplicativeGroup()
+	v.add("root of unity, generator", opNTT, append(bytes.Clone(raw(&root)), raw(&shift)...))
+	v.check(t)
+}

@@ -1,0 +1,116 @@
+// Applies one operation of the field and curve layers to each record on standard input and writes
+// the results to standard output, for the Go test beside this to compare with gnark-crypto.
+//
+// Record: operation (u32), then its operands, as they lie in memory (Montgomery form).
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "curve/generators.cuh"
+#include "curve/point.cuh"
+
+using namespace interlock;
+
+namespace {
+
+template <class T>
+T get() {
+    T t;
+    if (std::fread(&t, sizeof(t), 1, stdin) != 1) {
+        std::fputs("vectors: record cut short\n", stderr);
+        std::exit(1);
+    }
+    return t;
+}
+
+template <class T>
+void put(const T& t) {
+    std::fwrite(&t, sizeof(t), 1, stdout);
+}
+
+// Operations 0 to 6 on a field.
+template <class F>
+bool field(uint32_t op) {
+    switch (op) {
+        case 0: {
+            const F a = get<F>(), b = get<F>();
+            put(a + b);
+            return true;
+        }
+        case 1: {
+            const F a = get<F>(), b = get<F>();
+            put(a - b);
+            return true;
+        }
+        case 2: {
+            const F a = get<F>(), b = get<F>();
+            put(a * b);
+            return true;
+        }
+        case 3: put(get<F>().squared()); return true;
+        case 4: put(-get<F>()); return true;
+        case 5: put(get<F>().doubled()); return true;
+        case 6: put(inverse(get<F>())); return true;
+    }
+    return false;
+}
+
+// Operations 0 to 4 on a group.
+template <class F>
+bool group(uint32_t op, const Affine<F>& generator) {
+    using A = Affine<F>;
+    using X = Xyzz<F>;
+    switch (op) {
+        case 0: {
+            const A a = get<A>(), b = get<A>();
+            put(X::from(a).plus(b).to_affine());
+            return true;
+        }
+        case 1: {  // through projective operands with ZZ other than 1
+            const A a = get<A>(), b = get<A>();
+            const X a3 = X::from(a).doubled().plus(a), b3 = X::from(b).doubled().plus(b);
+            put(a3.plus(b3).to_affine());
+            return true;
+        }
+        case 2: put(X::from(get<A>()).doubled().to_affine()); return true;
+        case 3: {
+            const A a = get<A>();
+            const Fr k = get<Fr>();
+            put(multiply(a, k.to_canonical().v, Fr::LIMBS).to_affine());
+            return true;
+        }
+        case 4: put(generator); return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+int main() {
+    uint32_t op;
+    while (std::fread(&op, sizeof(op), 1, stdin) == 1) {
+        bool known = false;
+        switch (op / 100) {
+            case 0: known = field<Fr>(op % 100); break;
+            case 1: known = field<Fp>(op % 100); break;
+            case 2: known = field<Fp2>(op % 100); break;
+            case 3: known = group<Fp>(op % 100, g1_generator()); break;
+            case 4: known = group<Fp2>(op % 100, g2_generator()); break;
+            case 5: {  // the constants of the NTT
+                Fr w, g;
+                for (int i = 0; i < Fr::LIMBS; i++) {
+                    w.v[i] = FrParams::root_of_unity(i);
+                    g.v[i] = FrParams::generator(i);
+                }
+                put(w), put(g);
+                known = true;
+                break;
+            }
+        }
+        if (!known) {
+            std::fprintf(stderr, "vectors: unknown operation %u\n", op);
+            return 1;
+        }
+    }
+    return 0;
+}
