@@ -262,6 +262,7 @@ func (b *benchRun) sectors() error {
 		return err
 	}
 	defer e.Close()
+	var ids []shared.JobID
 	for number := range uint64(3) {
 		request, _, err := b.sector(number)
 		if err != nil {
@@ -271,10 +272,10 @@ func (b *benchRun) sectors() error {
 		if err != nil {
 			return err
 		}
-		defer e.Cancel(context.Background(), id)
+		ids = append(ids, id)
 	}
-	for number := range 3 {
-		if _, err := e.Await(b.ctx, shared.JobID(fmt.Sprintf("sector-%d", number))); err != nil {
+	for _, id := range ids { // whatever is left when one fails, closing the engine ends
+		if _, err := e.Await(b.ctx, id); err != nil {
 			return err
 		}
 	}

@@ -92,7 +92,8 @@ func TestProofsOfATree(t *testing.T) {
 			p := &proofs[i]
 			require.Equal(t, uint64(i), p.Position())
 			require.Equal(t, root, p.ComputeRoot(poseidon.Hash))
-			p.Path[i%len(p.Path)].Siblings[0].SetRandom()
+			_, err := p.Path[i%len(p.Path)].Siblings[0].SetRandom()
+			require.NoError(t, err)
 			require.NotEqual(t, root, p.ComputeRoot(poseidon.Hash))
 		}
 	}

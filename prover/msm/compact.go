@@ -64,7 +64,7 @@ func (c *Compact) split(bases int) (*terms, *selection, error) {
 		{"Bits", c.Bits, c.IsBit == nil},
 		{"Dense", c.Dense, true},
 	} {
-		if len(bitmap.words) < words(c.N) && !(bitmap.optional && bitmap.words == nil) {
+		if len(bitmap.words) < words(c.N) && (!bitmap.optional || bitmap.words != nil) {
 			return nil, nil, fmt.Errorf("bitmap %s of %d words for %d scalars", bitmap.name, len(bitmap.words), c.N)
 		}
 	}

@@ -378,8 +378,9 @@ func TestTruncation(t *testing.T) {
 			require.Contains(t, e.Error(), path)
 		}
 	}
-	refused(raw[:len(raw)-1])
-	e := refused(append(bytes.Clone(raw), 0))
+	e := refused(raw[:len(raw)-1])
+	require.Contains(t, e.Error(), path)
+	e = refused(append(bytes.Clone(raw), 0))
 	require.Equal(t, "expected "+itoa(len(raw))+" bytes, found "+itoa(len(raw)+1), e.Reason)
 
 	// The key files, too.

@@ -61,7 +61,7 @@ func (w phase1Writer) bytes32(raw [32]byte) {
 		text = append(text, "[,"[min(i, 1)])
 		text = strconv.AppendUint(text, uint64(b), 10)
 	}
-	w.Write(append(text, ']'))
+	w.text("%s]", text)
 }
 
 func (w phase1Writer) element(x *fr.Element) { w.bytes32(littleEndian(x)) }
