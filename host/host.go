@@ -226,6 +226,18 @@ func (t toolbox) CircuitDigest(ctx context.Context, request shared.CircuitReques
 	})
 }
 
+func (t toolbox) Preload(ctx context.Context, request shared.CircuitRequest) (shared.PreloadResult, error) {
+	return through(ctx, t.instance, func(ctx context.Context, c *shared.Client) (shared.PreloadResult, error) {
+		return c.Preload(ctx, request)
+	})
+}
+
+func (t toolbox) Evict(ctx context.Context, request shared.CircuitRequest) (shared.EvictResult, error) {
+	return through(ctx, t.instance, func(ctx context.Context, c *shared.Client) (shared.EvictResult, error) {
+		return c.Evict(ctx, request)
+	})
+}
+
 func (t toolbox) Bench(ctx context.Context, request shared.BenchRequest, out func(line string)) error {
 	return t.instance.call(ctx, func(ctx context.Context, c *shared.Client) error {
 		return c.Bench(ctx, request, out)

@@ -67,6 +67,30 @@ func (o *once[K, V]) get(ctx context.Context, wg *sync.WaitGroup, key K, make fu
 	}
 }
 
+// lookUp returns the key's value if it is ready.
+func (o *once[K, V]) lookUp(key K) (V, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var none V
+	e, ok := o.entries[key]
+	if !ok {
+		return none, false
+	}
+	select {
+	case <-e.ready:
+		return e.value, e.err == nil
+	default:
+		return none, false
+	}
+}
+
+// drop forgets the key's value, which was ready.
+func (o *once[K, V]) drop(key K) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.entries, key)
+}
+
 // values lists the values that are ready.
 func (o *once[K, V]) values() []V {
 	o.mu.Lock()

@@ -87,27 +87,11 @@ func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Log
 	log.Info("proving on the CPU", "threads", runtime.GOMAXPROCS(0), "workers", c.CPU.Workers,
 		"memory", budget.String(), "parameters", paramsDir)
 	for _, p := range c.Parameters.Preload {
-		if err := e.preload(ctx, p); err != nil {
+		if _, err := e.Preload(ctx, shared.CircuitRequest{Kind: p.Kind, SectorSize: p.SectorSize}); err != nil {
 			return nil, errors.Join(fmt.Errorf("preloading %s: %w", p, err), e.Close())
 		}
 	}
 	return e, nil
-}
-
-func (e *Engine) preload(ctx context.Context, p config.Preload) error {
-	b, err := blueprintOf(shared.CircuitRequest{Kind: p.Kind, SectorSize: p.SectorSize})
-	if err != nil {
-		return atBoundary(err)
-	}
-	c, err := e.circuit(ctx, b)
-	if err != nil {
-		return err
-	}
-	k, err := e.key(ctx, c)
-	if err != nil {
-		return atBoundary(err)
-	}
-	return atBoundary(e.device.Preload(ctx, k.file, c.groth))
 }
 
 // circuit returns a compiled circuit, which is made once.
@@ -128,13 +112,6 @@ func (e *Engine) key(ctx context.Context, c *circuit) (*key, error) {
 		}
 		return k, nil
 	})
-}
-
-// inUse counts the requests that hold a key.
-func (e *Engine) inUse(k *key, n int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.users[k] += n
 }
 
 // Prove implements shared.Prover.

@@ -45,11 +45,8 @@ func (j *job) Load(ctx context.Context) error {
 	if j.circuit, err = j.engine.circuit(ctx, j.statement.blueprint()); err != nil {
 		return err
 	}
-	if j.key, err = j.engine.key(ctx, j.circuit); err != nil {
-		return atBoundary(err)
-	}
-	j.engine.inUse(j.key, +1)
-	return nil
+	j.key, err = j.engine.hold(ctx, j.circuit)
+	return atBoundary(err)
 }
 
 // WitnessBytes implements pipeline.Job.
@@ -111,7 +108,7 @@ func (j *job) Insecure() bool { return j.key.insecure }
 // Close implements pipeline.Job.
 func (j *job) Close() {
 	if j.key != nil {
-		j.engine.inUse(j.key, -1)
+		j.engine.release(j.key)
 	}
 }
 

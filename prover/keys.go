@@ -9,6 +9,7 @@ import (
 
 	"github.com/interlock-prover/interlock/prover/groth16"
 	"github.com/interlock-prover/interlock/prover/params"
+	"github.com/interlock-prover/interlock/shared"
 )
 
 // key is an opened proving key with its verifying key.
@@ -18,6 +19,97 @@ type key struct {
 	vk       *groth16.PreparedVerifyingKey
 	insecure bool // development parameters
 	loadTime time.Duration
+	evicted  bool // under the engine's mu
+}
+
+// hold returns a circuit's parameters, which nobody evicts until release.
+func (e *Engine) hold(ctx context.Context, c *circuit) (*key, error) {
+	for {
+		k, err := e.key(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		e.mu.Lock()
+		evicted := k.evicted // between key and here
+		if !evicted {
+			e.users[k]++
+		}
+		e.mu.Unlock()
+		if !evicted {
+			return k, nil
+		}
+	}
+}
+
+// release undoes a hold.
+func (e *Engine) release(k *key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.users[k]--; e.users[k] == 0 {
+		delete(e.users, k)
+	}
+}
+
+// Preload implements shared.Toolbox.
+func (e *Engine) Preload(ctx context.Context, r shared.CircuitRequest) (shared.PreloadResult, error) {
+	start := time.Now()
+	b, err := e.blueprint(r)
+	if err != nil {
+		return shared.PreloadResult{}, err
+	}
+	c, err := e.circuit(ctx, b)
+	if err != nil {
+		return shared.PreloadResult{}, err
+	}
+	_, loaded := e.keys.lookUp(b)
+	k, err := e.hold(ctx, c)
+	if err != nil {
+		return shared.PreloadResult{}, atBoundary(err)
+	}
+	defer e.release(k)
+	if err := e.device.Preload(ctx, k.file, c.groth); err != nil {
+		return shared.PreloadResult{}, atBoundary(err)
+	}
+	return shared.PreloadResult{AlreadyLoaded: loaded, Elapsed: time.Since(start)}, nil
+}
+
+// Evict implements shared.Toolbox.
+func (e *Engine) Evict(ctx context.Context, r shared.CircuitRequest) (shared.EvictResult, error) {
+	b, err := e.blueprint(r)
+	if err != nil {
+		return shared.EvictResult{}, err
+	}
+	c, err := e.circuit(ctx, b)
+	if err != nil {
+		return shared.EvictResult{}, err
+	}
+	e.mu.Lock()
+	k, loaded := e.keys.lookUp(b)
+	users := e.users[k]
+	if loaded && users == 0 {
+		k.evicted = true
+		e.keys.drop(b)
+	}
+	e.mu.Unlock()
+	switch {
+	case !loaded:
+		return shared.EvictResult{}, nil
+	case users > 0:
+		return shared.EvictResult{}, &shared.BusyError{Resource: fmt.Sprintf("the parameter set %s, held by %d requests,", k.set.ID, users)}
+	}
+	freed := e.device.Footprint(k.file, c.groth).KeyBytes
+	e.device.Evict(k.file)
+	e.log.Info("evicted parameters", "set", k.set.ID)
+	return shared.EvictResult{WasLoaded: true, FreedBytes: uint64(freed)}, k.file.Close()
+}
+
+// blueprint checks a request for a circuit and says which it means.
+func (e *Engine) blueprint(r shared.CircuitRequest) (blueprint, error) {
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	b, err := blueprintOf(r)
+	return b, atBoundary(err)
 }
 
 // openKey maps a parameter file and compares it with its verifying key's file

@@ -226,6 +226,30 @@ func (c *Client) CircuitDigest(ctx context.Context, request CircuitRequest, prog
 	return digestFromProto(digest), nil
 }
 
+// Preload implements [Toolbox].
+func (c *Client) Preload(ctx context.Context, request CircuitRequest) (PreloadResult, error) {
+	if err := request.Validate(); err != nil {
+		return PreloadResult{}, err
+	}
+	reply, err := c.toolbox.Preload(ctx, circuitToProto(request))
+	if err != nil {
+		return PreloadResult{}, fromStatus(err)
+	}
+	return PreloadResult{AlreadyLoaded: reply.GetAlreadyLoaded(), Elapsed: reply.GetElapsed().AsDuration()}, nil
+}
+
+// Evict implements [Toolbox].
+func (c *Client) Evict(ctx context.Context, request CircuitRequest) (EvictResult, error) {
+	if err := request.Validate(); err != nil {
+		return EvictResult{}, err
+	}
+	reply, err := c.toolbox.Evict(ctx, circuitToProto(request))
+	if err != nil {
+		return EvictResult{}, fromStatus(err)
+	}
+	return EvictResult{WasLoaded: reply.GetWasLoaded(), FreedBytes: reply.GetFreedBytes()}, nil
+}
+
 // Bench implements [Toolbox].
 func (c *Client) Bench(ctx context.Context, request BenchRequest, out func(line string)) error {
 	streamCtx, end := context.WithCancel(ctx)

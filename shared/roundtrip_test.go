@@ -181,6 +181,12 @@ func TestEveryOtherCallRoundTrips(t *testing.T) {
 			progress(step)
 			return digest, expect(r, circuit)
 		},
+		OnPreload: func(_ context.Context, r shared.CircuitRequest) (shared.PreloadResult, error) {
+			return shared.PreloadResult{AlreadyLoaded: true, Elapsed: 3}, expect(r, circuit)
+		},
+		OnEvict: func(_ context.Context, r shared.CircuitRequest) (shared.EvictResult, error) {
+			return shared.EvictResult{WasLoaded: true, FreedBytes: 9}, expect(r, circuit)
+		},
 		OnBench: func(_ context.Context, r shared.BenchRequest, out func(string)) error {
 			for i := range 1000 {
 				out(fmt.Sprint(r.Name, r.Args, i))
@@ -215,6 +221,13 @@ func TestEveryOtherCallRoundTrips(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, digest, gotDigest)
 	require.Equal(t, []shared.Progress{step, step, step}, steps)
+
+	preloaded, err := client.Preload(ctx, circuit)
+	require.NoError(t, err)
+	require.Equal(t, shared.PreloadResult{AlreadyLoaded: true, Elapsed: 3}, preloaded)
+	evicted, err := client.Evict(ctx, circuit)
+	require.NoError(t, err)
+	require.Equal(t, shared.EvictResult{WasLoaded: true, FreedBytes: 9}, evicted)
 
 	var lines int
 	require.NoError(t, client.Bench(ctx, shared.BenchRequest{Name: "msm", Args: []string{"20"}}, func(line string) {
@@ -254,6 +267,12 @@ func TestErrorsPassThroughEveryCall(t *testing.T) {
 		OnCircuitDigest: func(context.Context, shared.CircuitRequest, func(shared.Progress)) (shared.CircuitDigest, error) {
 			return shared.CircuitDigest{}, fail
 		},
+		OnPreload: func(context.Context, shared.CircuitRequest) (shared.PreloadResult, error) {
+			return shared.PreloadResult{}, fail
+		},
+		OnEvict: func(context.Context, shared.CircuitRequest) (shared.EvictResult, error) {
+			return shared.EvictResult{}, fail
+		},
 		OnBench: func(context.Context, shared.BenchRequest, func(string)) error { return fail },
 	})
 	for name, call := range everyCall(client) {
@@ -290,6 +309,8 @@ func everyCall(p interface {
 		},
 		"CheckParams":   func(ctx context.Context) error { _, err := p.CheckParams(ctx, "p", nil); return err },
 		"CircuitDigest": func(ctx context.Context) error { _, err := p.CircuitDigest(ctx, circuit, nil); return err },
+		"Preload":       func(ctx context.Context) error { _, err := p.Preload(ctx, circuit); return err },
+		"Evict":         func(ctx context.Context) error { _, err := p.Evict(ctx, circuit); return err },
 		"Bench": func(ctx context.Context) error {
 			return p.Bench(ctx, shared.BenchRequest{}, func(string) {})
 		},
@@ -360,6 +381,12 @@ func TestCancellationAndDeadlineReachThePlugin(t *testing.T) {
 		},
 		OnCircuitDigest: func(ctx context.Context, _ shared.CircuitRequest, _ func(shared.Progress)) (shared.CircuitDigest, error) {
 			return shared.CircuitDigest{}, block(ctx)
+		},
+		OnPreload: func(ctx context.Context, _ shared.CircuitRequest) (shared.PreloadResult, error) {
+			return shared.PreloadResult{}, block(ctx)
+		},
+		OnEvict: func(ctx context.Context, _ shared.CircuitRequest) (shared.EvictResult, error) {
+			return shared.EvictResult{}, block(ctx)
 		},
 		OnBench: func(ctx context.Context, _ shared.BenchRequest, _ func(string)) error { return block(ctx) },
 	})

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	grpcproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/interlock-prover/interlock/shared/proto"
 )
@@ -156,6 +157,30 @@ func (s *toolboxServer) CircuitDigest(request *proto.CircuitRequest, stream grpc
 		return toStatus(err)
 	}
 	return stream.Send(&proto.CircuitDigestReply{Reply: &proto.CircuitDigestReply_Result{Result: digestToProto(digest)}})
+}
+
+func (s *toolboxServer) Preload(ctx context.Context, request *proto.CircuitRequest) (*proto.PreloadReply, error) {
+	circuit := circuitFromProto(request)
+	if err := circuit.Validate(); err != nil {
+		return nil, toStatus(err)
+	}
+	result, err := s.toolbox.Preload(ctx, circuit)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &proto.PreloadReply{AlreadyLoaded: result.AlreadyLoaded, Elapsed: durationpb.New(result.Elapsed)}, nil
+}
+
+func (s *toolboxServer) Evict(ctx context.Context, request *proto.CircuitRequest) (*proto.EvictReply, error) {
+	circuit := circuitFromProto(request)
+	if err := circuit.Validate(); err != nil {
+		return nil, toStatus(err)
+	}
+	result, err := s.toolbox.Evict(ctx, circuit)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &proto.EvictReply{WasLoaded: result.WasLoaded, FreedBytes: result.FreedBytes}, nil
 }
 
 func (s *toolboxServer) Bench(request *proto.BenchRequest, stream grpc.ServerStreamingServer[proto.BenchLine]) error {

@@ -22,6 +22,12 @@ type Toolbox interface {
 	// CircuitDigest compiles a circuit and digests its constraints.
 	CircuitDigest(ctx context.Context, request CircuitRequest, progress func(Progress)) (CircuitDigest, error)
 
+	// Preload loads a circuit's parameters, so that its next request does not wait for them.
+	Preload(ctx context.Context, request CircuitRequest) (PreloadResult, error)
+
+	// Evict drops a circuit's parameters. It fails with a [*BusyError] while requests use them.
+	Evict(ctx context.Context, request CircuitRequest) (EvictResult, error)
+
 	// Bench runs a benchmark and gives its output line by line; no line is left out.
 	Bench(ctx context.Context, request BenchRequest, out func(line string)) error
 }
@@ -129,6 +135,18 @@ type CircuitTerms struct {
 	A int `json:"a"`
 	B int `json:"b"`
 	C int `json:"c"`
+}
+
+// PreloadResult says what loading a circuit's parameters ahead of their first use did.
+type PreloadResult struct {
+	AlreadyLoaded bool
+	Elapsed       time.Duration
+}
+
+// EvictResult says what dropping a circuit's parameters did.
+type EvictResult struct {
+	WasLoaded  bool
+	FreedBytes uint64
 }
 
 // BenchRequest names a benchmark and its arguments.

@@ -224,11 +224,12 @@ func TestCancelOnTheWayToTheProver(t *testing.T) {
 	_, address := serve(t, f, Options{})
 	client, ctx := dial(t, address), testContext(t)
 	answered := make(chan *cuzkpb.AwaitProofResponse, 1)
-	go func() {
+	var submitting sync.WaitGroup
+	submitting.Go(func() {
 		if _, err := client.SubmitProof(ctx, winning("a")); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	<-arrived
 	go func() {
 		answer, err := client.AwaitProof(ctx, &cuzkpb.AwaitProofRequest{JobId: "a"})
@@ -245,6 +246,7 @@ func TestCancelOnTheWayToTheProver(t *testing.T) {
 	j := f.nth(t, 0)
 	<-j.done
 	require.ErrorIs(t, j.err, shared.ErrCancelled)
+	submitting.Wait()
 }
 
 func TestStatus(t *testing.T) {

@@ -2520,6 +2520,110 @@ func (x *BenchLine) GetLine() string {
 	return ""
 }
 
+type PreloadReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AlreadyLoaded bool                   `protobuf:"varint,1,opt,name=already_loaded,json=alreadyLoaded,proto3" json:"already_loaded,omitempty"`
+	Elapsed       *durationpb.Duration   `protobuf:"bytes,2,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreloadReply) Reset() {
+	*x = PreloadReply{}
+	mi := &file_interlock_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreloadReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreloadReply) ProtoMessage() {}
+
+func (x *PreloadReply) ProtoReflect() protoreflect.Message {
+	mi := &file_interlock_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreloadReply.ProtoReflect.Descriptor instead.
+func (*PreloadReply) Descriptor() ([]byte, []int) {
+	return file_interlock_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *PreloadReply) GetAlreadyLoaded() bool {
+	if x != nil {
+		return x.AlreadyLoaded
+	}
+	return false
+}
+
+func (x *PreloadReply) GetElapsed() *durationpb.Duration {
+	if x != nil {
+		return x.Elapsed
+	}
+	return nil
+}
+
+type EvictReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	WasLoaded     bool                   `protobuf:"varint,1,opt,name=was_loaded,json=wasLoaded,proto3" json:"was_loaded,omitempty"`
+	FreedBytes    uint64                 `protobuf:"varint,2,opt,name=freed_bytes,json=freedBytes,proto3" json:"freed_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EvictReply) Reset() {
+	*x = EvictReply{}
+	mi := &file_interlock_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EvictReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EvictReply) ProtoMessage() {}
+
+func (x *EvictReply) ProtoReflect() protoreflect.Message {
+	mi := &file_interlock_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EvictReply.ProtoReflect.Descriptor instead.
+func (*EvictReply) Descriptor() ([]byte, []int) {
+	return file_interlock_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *EvictReply) GetWasLoaded() bool {
+	if x != nil {
+		return x.WasLoaded
+	}
+	return false
+}
+
+func (x *EvictReply) GetFreedBytes() uint64 {
+	if x != nil {
+		return x.FreedBytes
+	}
+	return 0
+}
+
 var File_interlock_proto protoreflect.FileDescriptor
 
 const file_interlock_proto_rawDesc = "" +
@@ -2737,7 +2841,16 @@ const file_interlock_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\"\x1f\n" +
 	"\tBenchLine\x12\x12\n" +
-	"\x04line\x18\x01 \x01(\tR\x04line*j\n" +
+	"\x04line\x18\x01 \x01(\tR\x04line\"j\n" +
+	"\fPreloadReply\x12%\n" +
+	"\x0ealready_loaded\x18\x01 \x01(\bR\ralreadyLoaded\x123\n" +
+	"\aelapsed\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\"L\n" +
+	"\n" +
+	"EvictReply\x12\x1d\n" +
+	"\n" +
+	"was_loaded\x18\x01 \x01(\bR\twasLoaded\x12\x1f\n" +
+	"\vfreed_bytes\x18\x02 \x01(\x04R\n" +
+	"freedBytes*j\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -2757,13 +2870,15 @@ const file_interlock_proto_rawDesc = "" +
 	"\x05Await\x12\x1a.interlock.v1.AwaitRequest\x1a\x14.interlock.v1.Result\x12@\n" +
 	"\x06Cancel\x12\x1b.interlock.v1.CancelRequest\x1a\x19.interlock.v1.CancelReply\x12@\n" +
 	"\x06Status\x12\x1b.interlock.v1.StatusRequest\x1a\x19.interlock.v1.StatusReply\x12H\n" +
-	"\bTimeline\x12\x1d.interlock.v1.TimelineRequest\x1a\x1b.interlock.v1.TimelineBatch0\x012\xf3\x02\n" +
+	"\bTimeline\x12\x1d.interlock.v1.TimelineRequest\x1a\x1b.interlock.v1.TimelineBatch0\x012\xf9\x03\n" +
 	"\aToolbox\x12;\n" +
 	"\x06Verify\x12\x14.interlock.v1.Upload\x1a\x19.interlock.v1.VerifyReply(\x01\x12E\n" +
 	"\vSetupParams\x12\x1a.interlock.v1.SetupRequest\x1a\x18.interlock.v1.SetupReply0\x01\x12Q\n" +
 	"\vCheckParams\x12 .interlock.v1.CheckParamsRequest\x1a\x1e.interlock.v1.CheckParamsReply0\x01\x12Q\n" +
 	"\rCircuitDigest\x12\x1c.interlock.v1.CircuitRequest\x1a .interlock.v1.CircuitDigestReply0\x01\x12>\n" +
-	"\x05Bench\x12\x1a.interlock.v1.BenchRequest\x1a\x17.interlock.v1.BenchLine0\x01B4Z2github.com/interlock-prover/interlock/shared/protob\x06proto3"
+	"\x05Bench\x12\x1a.interlock.v1.BenchRequest\x1a\x17.interlock.v1.BenchLine0\x01\x12C\n" +
+	"\aPreload\x12\x1c.interlock.v1.CircuitRequest\x1a\x1a.interlock.v1.PreloadReply\x12?\n" +
+	"\x05Evict\x12\x1c.interlock.v1.CircuitRequest\x1a\x18.interlock.v1.EvictReplyB4Z2github.com/interlock-prover/interlock/shared/protob\x06proto3"
 
 var (
 	file_interlock_proto_rawDescOnce sync.Once
@@ -2778,7 +2893,7 @@ func file_interlock_proto_rawDescGZIP() []byte {
 }
 
 var file_interlock_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_interlock_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_interlock_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_interlock_proto_goTypes = []any{
 	(Kind)(0),                     // 0: interlock.v1.Kind
 	(Priority)(0),                 // 1: interlock.v1.Priority
@@ -2813,27 +2928,29 @@ var file_interlock_proto_goTypes = []any{
 	(*CircuitDigest)(nil),         // 30: interlock.v1.CircuitDigest
 	(*BenchRequest)(nil),          // 31: interlock.v1.BenchRequest
 	(*BenchLine)(nil),             // 32: interlock.v1.BenchLine
-	(*timestamppb.Timestamp)(nil), // 33: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 34: google.protobuf.Duration
+	(*PreloadReply)(nil),          // 33: interlock.v1.PreloadReply
+	(*EvictReply)(nil),            // 34: interlock.v1.EvictReply
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 36: google.protobuf.Duration
 }
 var file_interlock_proto_depIdxs = []int32{
 	3,  // 0: interlock.v1.Upload.header:type_name -> interlock.v1.RequestHeader
 	0,  // 1: interlock.v1.RequestHeader.kind:type_name -> interlock.v1.Kind
 	1,  // 2: interlock.v1.RequestHeader.priority:type_name -> interlock.v1.Priority
-	33, // 3: interlock.v1.RequestHeader.deadline:type_name -> google.protobuf.Timestamp
-	34, // 4: interlock.v1.Progress.elapsed:type_name -> google.protobuf.Duration
+	35, // 3: interlock.v1.RequestHeader.deadline:type_name -> google.protobuf.Timestamp
+	36, // 4: interlock.v1.Progress.elapsed:type_name -> google.protobuf.Duration
 	4,  // 5: interlock.v1.ProveReply.progress:type_name -> interlock.v1.Progress
 	6,  // 6: interlock.v1.ProveReply.result:type_name -> interlock.v1.Result
 	7,  // 7: interlock.v1.Result.timings:type_name -> interlock.v1.Timings
-	34, // 8: interlock.v1.Timings.queue:type_name -> google.protobuf.Duration
-	34, // 9: interlock.v1.Timings.params:type_name -> google.protobuf.Duration
-	34, // 10: interlock.v1.Timings.witness:type_name -> google.protobuf.Duration
-	34, // 11: interlock.v1.Timings.prepare:type_name -> google.protobuf.Duration
-	34, // 12: interlock.v1.Timings.device:type_name -> google.protobuf.Duration
-	34, // 13: interlock.v1.Timings.finish:type_name -> google.protobuf.Duration
-	34, // 14: interlock.v1.Timings.verify:type_name -> google.protobuf.Duration
-	34, // 15: interlock.v1.Timings.total:type_name -> google.protobuf.Duration
-	34, // 16: interlock.v1.StatusReply.uptime:type_name -> google.protobuf.Duration
+	36, // 8: interlock.v1.Timings.queue:type_name -> google.protobuf.Duration
+	36, // 9: interlock.v1.Timings.params:type_name -> google.protobuf.Duration
+	36, // 10: interlock.v1.Timings.witness:type_name -> google.protobuf.Duration
+	36, // 11: interlock.v1.Timings.prepare:type_name -> google.protobuf.Duration
+	36, // 12: interlock.v1.Timings.device:type_name -> google.protobuf.Duration
+	36, // 13: interlock.v1.Timings.finish:type_name -> google.protobuf.Duration
+	36, // 14: interlock.v1.Timings.verify:type_name -> google.protobuf.Duration
+	36, // 15: interlock.v1.Timings.total:type_name -> google.protobuf.Duration
+	36, // 16: interlock.v1.StatusReply.uptime:type_name -> google.protobuf.Duration
 	14, // 17: interlock.v1.StatusReply.devices:type_name -> interlock.v1.DeviceStatus
 	15, // 18: interlock.v1.StatusReply.params:type_name -> interlock.v1.ParamsStatus
 	16, // 19: interlock.v1.StatusReply.queues:type_name -> interlock.v1.QueueStatus
@@ -2843,46 +2960,51 @@ var file_interlock_proto_depIdxs = []int32{
 	0,  // 23: interlock.v1.QueueStatus.kind:type_name -> interlock.v1.Kind
 	0,  // 24: interlock.v1.JobStatus.kind:type_name -> interlock.v1.Kind
 	1,  // 25: interlock.v1.JobStatus.priority:type_name -> interlock.v1.Priority
-	34, // 26: interlock.v1.JobStatus.elapsed:type_name -> google.protobuf.Duration
-	33, // 27: interlock.v1.TimelineBatch.start:type_name -> google.protobuf.Timestamp
+	36, // 26: interlock.v1.JobStatus.elapsed:type_name -> google.protobuf.Duration
+	35, // 27: interlock.v1.TimelineBatch.start:type_name -> google.protobuf.Timestamp
 	20, // 28: interlock.v1.TimelineBatch.events:type_name -> interlock.v1.Event
 	0,  // 29: interlock.v1.CircuitRequest.kind:type_name -> interlock.v1.Kind
 	22, // 30: interlock.v1.SetupRequest.circuit:type_name -> interlock.v1.CircuitRequest
 	4,  // 31: interlock.v1.SetupReply.progress:type_name -> interlock.v1.Progress
 	25, // 32: interlock.v1.SetupReply.result:type_name -> interlock.v1.SetupResult
-	34, // 33: interlock.v1.SetupResult.elapsed:type_name -> google.protobuf.Duration
+	36, // 33: interlock.v1.SetupResult.elapsed:type_name -> google.protobuf.Duration
 	4,  // 34: interlock.v1.CheckParamsReply.progress:type_name -> interlock.v1.Progress
 	28, // 35: interlock.v1.CheckParamsReply.result:type_name -> interlock.v1.ParamsReport
-	34, // 36: interlock.v1.ParamsReport.elapsed:type_name -> google.protobuf.Duration
+	36, // 36: interlock.v1.ParamsReport.elapsed:type_name -> google.protobuf.Duration
 	4,  // 37: interlock.v1.CircuitDigestReply.progress:type_name -> interlock.v1.Progress
 	30, // 38: interlock.v1.CircuitDigestReply.result:type_name -> interlock.v1.CircuitDigest
-	2,  // 39: interlock.v1.Prover.Prove:input_type -> interlock.v1.Upload
-	2,  // 40: interlock.v1.Prover.Submit:input_type -> interlock.v1.Upload
-	9,  // 41: interlock.v1.Prover.Await:input_type -> interlock.v1.AwaitRequest
-	10, // 42: interlock.v1.Prover.Cancel:input_type -> interlock.v1.CancelRequest
-	12, // 43: interlock.v1.Prover.Status:input_type -> interlock.v1.StatusRequest
-	18, // 44: interlock.v1.Prover.Timeline:input_type -> interlock.v1.TimelineRequest
-	2,  // 45: interlock.v1.Toolbox.Verify:input_type -> interlock.v1.Upload
-	23, // 46: interlock.v1.Toolbox.SetupParams:input_type -> interlock.v1.SetupRequest
-	26, // 47: interlock.v1.Toolbox.CheckParams:input_type -> interlock.v1.CheckParamsRequest
-	22, // 48: interlock.v1.Toolbox.CircuitDigest:input_type -> interlock.v1.CircuitRequest
-	31, // 49: interlock.v1.Toolbox.Bench:input_type -> interlock.v1.BenchRequest
-	5,  // 50: interlock.v1.Prover.Prove:output_type -> interlock.v1.ProveReply
-	8,  // 51: interlock.v1.Prover.Submit:output_type -> interlock.v1.SubmitReply
-	6,  // 52: interlock.v1.Prover.Await:output_type -> interlock.v1.Result
-	11, // 53: interlock.v1.Prover.Cancel:output_type -> interlock.v1.CancelReply
-	13, // 54: interlock.v1.Prover.Status:output_type -> interlock.v1.StatusReply
-	19, // 55: interlock.v1.Prover.Timeline:output_type -> interlock.v1.TimelineBatch
-	21, // 56: interlock.v1.Toolbox.Verify:output_type -> interlock.v1.VerifyReply
-	24, // 57: interlock.v1.Toolbox.SetupParams:output_type -> interlock.v1.SetupReply
-	27, // 58: interlock.v1.Toolbox.CheckParams:output_type -> interlock.v1.CheckParamsReply
-	29, // 59: interlock.v1.Toolbox.CircuitDigest:output_type -> interlock.v1.CircuitDigestReply
-	32, // 60: interlock.v1.Toolbox.Bench:output_type -> interlock.v1.BenchLine
-	50, // [50:61] is the sub-list for method output_type
-	39, // [39:50] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	36, // 39: interlock.v1.PreloadReply.elapsed:type_name -> google.protobuf.Duration
+	2,  // 40: interlock.v1.Prover.Prove:input_type -> interlock.v1.Upload
+	2,  // 41: interlock.v1.Prover.Submit:input_type -> interlock.v1.Upload
+	9,  // 42: interlock.v1.Prover.Await:input_type -> interlock.v1.AwaitRequest
+	10, // 43: interlock.v1.Prover.Cancel:input_type -> interlock.v1.CancelRequest
+	12, // 44: interlock.v1.Prover.Status:input_type -> interlock.v1.StatusRequest
+	18, // 45: interlock.v1.Prover.Timeline:input_type -> interlock.v1.TimelineRequest
+	2,  // 46: interlock.v1.Toolbox.Verify:input_type -> interlock.v1.Upload
+	23, // 47: interlock.v1.Toolbox.SetupParams:input_type -> interlock.v1.SetupRequest
+	26, // 48: interlock.v1.Toolbox.CheckParams:input_type -> interlock.v1.CheckParamsRequest
+	22, // 49: interlock.v1.Toolbox.CircuitDigest:input_type -> interlock.v1.CircuitRequest
+	31, // 50: interlock.v1.Toolbox.Bench:input_type -> interlock.v1.BenchRequest
+	22, // 51: interlock.v1.Toolbox.Preload:input_type -> interlock.v1.CircuitRequest
+	22, // 52: interlock.v1.Toolbox.Evict:input_type -> interlock.v1.CircuitRequest
+	5,  // 53: interlock.v1.Prover.Prove:output_type -> interlock.v1.ProveReply
+	8,  // 54: interlock.v1.Prover.Submit:output_type -> interlock.v1.SubmitReply
+	6,  // 55: interlock.v1.Prover.Await:output_type -> interlock.v1.Result
+	11, // 56: interlock.v1.Prover.Cancel:output_type -> interlock.v1.CancelReply
+	13, // 57: interlock.v1.Prover.Status:output_type -> interlock.v1.StatusReply
+	19, // 58: interlock.v1.Prover.Timeline:output_type -> interlock.v1.TimelineBatch
+	21, // 59: interlock.v1.Toolbox.Verify:output_type -> interlock.v1.VerifyReply
+	24, // 60: interlock.v1.Toolbox.SetupParams:output_type -> interlock.v1.SetupReply
+	27, // 61: interlock.v1.Toolbox.CheckParams:output_type -> interlock.v1.CheckParamsReply
+	29, // 62: interlock.v1.Toolbox.CircuitDigest:output_type -> interlock.v1.CircuitDigestReply
+	32, // 63: interlock.v1.Toolbox.Bench:output_type -> interlock.v1.BenchLine
+	33, // 64: interlock.v1.Toolbox.Preload:output_type -> interlock.v1.PreloadReply
+	34, // 65: interlock.v1.Toolbox.Evict:output_type -> interlock.v1.EvictReply
+	53, // [53:66] is the sub-list for method output_type
+	40, // [40:53] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_interlock_proto_init() }
@@ -2917,7 +3039,7 @@ func file_interlock_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_interlock_proto_rawDesc), len(file_interlock_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   31,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

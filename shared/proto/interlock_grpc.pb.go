@@ -318,6 +318,8 @@ const (
 	Toolbox_CheckParams_FullMethodName   = "/interlock.v1.Toolbox/CheckParams"
 	Toolbox_CircuitDigest_FullMethodName = "/interlock.v1.Toolbox/CircuitDigest"
 	Toolbox_Bench_FullMethodName         = "/interlock.v1.Toolbox/Bench"
+	Toolbox_Preload_FullMethodName       = "/interlock.v1.Toolbox/Preload"
+	Toolbox_Evict_FullMethodName         = "/interlock.v1.Toolbox/Evict"
 )
 
 // ToolboxClient is the client API for Toolbox service.
@@ -331,6 +333,8 @@ type ToolboxClient interface {
 	CheckParams(ctx context.Context, in *CheckParamsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CheckParamsReply], error)
 	CircuitDigest(ctx context.Context, in *CircuitRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CircuitDigestReply], error)
 	Bench(ctx context.Context, in *BenchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BenchLine], error)
+	Preload(ctx context.Context, in *CircuitRequest, opts ...grpc.CallOption) (*PreloadReply, error)
+	Evict(ctx context.Context, in *CircuitRequest, opts ...grpc.CallOption) (*EvictReply, error)
 }
 
 type toolboxClient struct {
@@ -430,6 +434,26 @@ func (c *toolboxClient) Bench(ctx context.Context, in *BenchRequest, opts ...grp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Toolbox_BenchClient = grpc.ServerStreamingClient[BenchLine]
 
+func (c *toolboxClient) Preload(ctx context.Context, in *CircuitRequest, opts ...grpc.CallOption) (*PreloadReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PreloadReply)
+	err := c.cc.Invoke(ctx, Toolbox_Preload_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolboxClient) Evict(ctx context.Context, in *CircuitRequest, opts ...grpc.CallOption) (*EvictReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EvictReply)
+	err := c.cc.Invoke(ctx, Toolbox_Evict_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ToolboxServer is the server API for Toolbox service.
 // All implementations must embed UnimplementedToolboxServer
 // for forward compatibility.
@@ -441,6 +465,8 @@ type ToolboxServer interface {
 	CheckParams(*CheckParamsRequest, grpc.ServerStreamingServer[CheckParamsReply]) error
 	CircuitDigest(*CircuitRequest, grpc.ServerStreamingServer[CircuitDigestReply]) error
 	Bench(*BenchRequest, grpc.ServerStreamingServer[BenchLine]) error
+	Preload(context.Context, *CircuitRequest) (*PreloadReply, error)
+	Evict(context.Context, *CircuitRequest) (*EvictReply, error)
 	mustEmbedUnimplementedToolboxServer()
 }
 
@@ -465,6 +491,12 @@ func (UnimplementedToolboxServer) CircuitDigest(*CircuitRequest, grpc.ServerStre
 }
 func (UnimplementedToolboxServer) Bench(*BenchRequest, grpc.ServerStreamingServer[BenchLine]) error {
 	return status.Error(codes.Unimplemented, "method Bench not implemented")
+}
+func (UnimplementedToolboxServer) Preload(context.Context, *CircuitRequest) (*PreloadReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Preload not implemented")
+}
+func (UnimplementedToolboxServer) Evict(context.Context, *CircuitRequest) (*EvictReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Evict not implemented")
 }
 func (UnimplementedToolboxServer) mustEmbedUnimplementedToolboxServer() {}
 func (UnimplementedToolboxServer) testEmbeddedByValue()                 {}
@@ -538,13 +570,58 @@ func _Toolbox_Bench_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Toolbox_BenchServer = grpc.ServerStreamingServer[BenchLine]
 
+func _Toolbox_Preload_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CircuitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolboxServer).Preload(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Toolbox_Preload_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolboxServer).Preload(ctx, req.(*CircuitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Toolbox_Evict_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CircuitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolboxServer).Evict(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Toolbox_Evict_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolboxServer).Evict(ctx, req.(*CircuitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Toolbox_ServiceDesc is the grpc.ServiceDesc for Toolbox service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var Toolbox_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "interlock.v1.Toolbox",
 	HandlerType: (*ToolboxServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Preload",
+			Handler:    _Toolbox_Preload_Handler,
+		},
+		{
+			MethodName: "Evict",
+			Handler:    _Toolbox_Evict_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Verify",

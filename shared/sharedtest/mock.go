@@ -23,6 +23,8 @@ type Mock struct {
 	OnSetupParams   func(context.Context, shared.SetupRequest, func(shared.Progress)) (shared.SetupResult, error)
 	OnCheckParams   func(context.Context, string, func(shared.Progress)) (shared.ParamsReport, error)
 	OnCircuitDigest func(context.Context, shared.CircuitRequest, func(shared.Progress)) (shared.CircuitDigest, error)
+	OnPreload       func(context.Context, shared.CircuitRequest) (shared.PreloadResult, error)
+	OnEvict         func(context.Context, shared.CircuitRequest) (shared.EvictResult, error)
 	OnBench         func(context.Context, shared.BenchRequest, func(string)) error
 	OnClose         func() error
 
@@ -128,6 +130,22 @@ func (m *Mock) CircuitDigest(ctx context.Context, request shared.CircuitRequest,
 		return shared.CircuitDigest{}, err
 	}
 	return m.OnCircuitDigest(ctx, request, progress)
+}
+
+// Preload calls OnPreload.
+func (m *Mock) Preload(ctx context.Context, request shared.CircuitRequest) (shared.PreloadResult, error) {
+	if err := m.called("Preload", m.OnPreload != nil); err != nil {
+		return shared.PreloadResult{}, err
+	}
+	return m.OnPreload(ctx, request)
+}
+
+// Evict calls OnEvict.
+func (m *Mock) Evict(ctx context.Context, request shared.CircuitRequest) (shared.EvictResult, error) {
+	if err := m.called("Evict", m.OnEvict != nil); err != nil {
+		return shared.EvictResult{}, err
+	}
+	return m.OnEvict(ctx, request)
 }
 
 // Bench calls OnBench.
