@@ -62,14 +62,14 @@ func sumFull[A, J any](ctx context.Context, g *group[A, J], bases []A, scalars [
 	if len(bases) != len(scalars) {
 		return sum, fmt.Errorf("multi-exponentiation of %d bases by %d scalars", len(bases), len(scalars))
 	}
-	return multiExp(ctx, g, bases, &terms{n: len(scalars), scalars: scalars}, &selection{}, threads)
+	return multiExp(ctx, g, bases, &terms{n: len(scalars), scalars: scalars}, &selection{}, chunkTerms, threads)
 }
 
 func sumBits[A, J any](ctx context.Context, g *group[A, J], bases []A, selected []uint64, threads int) (sum J, err error) {
 	if len(selected) < words(len(bases)) {
 		return sum, fmt.Errorf("sum of %d bases selected by a bitmap of %d words", len(bases), len(selected))
 	}
-	return multiExp(ctx, g, bases, &terms{}, newSelection(len(bases), selected), threads)
+	return multiExp(ctx, g, bases, &terms{}, newSelection(len(bases), selected), chunkTerms, threads)
 }
 
 func sumCompact[A, J any](ctx context.Context, g *group[A, J], bases []A, scalars *Compact, threads int) (sum J, err error) {
@@ -77,22 +77,23 @@ func sumCompact[A, J any](ctx context.Context, g *group[A, J], bases []A, scalar
 	if err != nil {
 		return sum, fmt.Errorf("multi-exponentiation: %w", err)
 	}
-	return multiExp(ctx, g, bases, t, s, threads)
+	return multiExp(ctx, g, bases, t, s, chunkTerms, threads)
 }
 
 // chunkTerms bounds the memory for scalars; with as many the buckets cost less
 // than 3 % of the additions.
 const chunkTerms = 1 << 22
 
-// multiExp is the sum of the terms and of the selected bases.
-func multiExp[A, J any](ctx context.Context, g *group[A, J], bases []A, t *terms, s *selection, threads int) (sum J, err error) {
+// multiExp is the sum of the terms, chunk of them at a time, and of the selected
+// bases.
+func multiExp[A, J any](ctx context.Context, g *group[A, J], bases []A, t *terms, s *selection, chunk, threads int) (sum J, err error) {
 	if len(bases) > maxBases {
 		return sum, fmt.Errorf("multi-exponentiation of %d bases, more than %d", len(bases), maxBases)
 	}
 	threads = defaultThreads(threads)
 	worker := newWorkers(ctx, g, threads)
 	for from, to := 0, -1; to < t.n; from = to {
-		to = min(from+chunkTerms, t.n)
+		to = min(from+chunk, t.n)
 		d, err := newDigits(ctx, t, from, to, threads)
 		if err != nil {
 			return sum, err
@@ -113,16 +114,16 @@ func multiExp[A, J any](ctx context.Context, g *group[A, J], bases []A, t *terms
 		if err != nil {
 			return sum, err
 		}
-		var chunk J
+		var part J
 		for task, window := 0, d.windows-1; window >= 0; window-- {
 			for range d.width {
-				g.double(&chunk)
+				g.double(&part)
 			}
 			for ; task < len(tasks) && tasks[task].window == window; task++ {
-				g.addJacobian(&chunk, &sums[task])
+				g.addJacobian(&part, &sums[task])
 			}
 		}
-		g.addJacobian(&sum, &chunk)
+		g.addJacobian(&sum, &part)
 		for i := len(tasks); i < len(sums); i++ {
 			g.addJacobian(&sum, &sums[i])
 		}

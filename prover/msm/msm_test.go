@@ -287,6 +287,33 @@ func testCompact[A comparable, J any](t *testing.T, c *curve[A, J]) {
 	})
 }
 
+// Sums of more terms than are held at a time, with bits and without, are whole.
+func TestSumInChunks(t *testing.T) {
+	const n = 1000
+	bases, scalars := curve1.randomBases(n), randomScalars(n)
+	compact := Compact{N: n, IsBit: make([]uint64, words(n)), Bits: make([]uint64, words(n))}
+	for i := range scalars {
+		if scalars[i][0]&3 == 0 {
+			scalars[i].SetOne()
+			compact.IsBit[i/64] |= 1 << (i % 64)
+			compact.Bits[i/64] |= 1 << (i % 64)
+		} else {
+			compact.Full = append(compact.Full, scalars[i])
+		}
+	}
+	want := curve1.reference(bases, scalars)
+	mixed, bits, err := compact.split(n)
+	require.NoError(t, err)
+	for _, chunk := range []int{1 << 20, 300, mixed.n / 2, mixed.n} {
+		sum, err := multiExp(t.Context(), g1, bases, &terms{n: n, scalars: scalars}, &selection{}, chunk, 2)
+		require.NoError(t, err)
+		require.Equal(t, want, curve1.affine(sum), "full, %d at a time", chunk)
+		sum, err = multiExp(t.Context(), g1, bases, mixed, bits, chunk, 2)
+		require.NoError(t, err)
+		require.Equal(t, want, curve1.affine(sum), "with bits, %d at a time", chunk)
+	}
+}
+
 func TestSumOfSelected(t *testing.T) { onBoth(t, testSelected, testSelected) }
 
 func testSelected[A comparable, J any](t *testing.T, c *curve[A, J]) {
