@@ -27,7 +27,7 @@ try() {
   echo "proof in $out/$case.proof:"
   od -An -v -tx1 "$out/$case.proof" | tr -d ' \n' | fold -w 96
   echo
-  bin/interlock timeline "$out/$case.timeline" | head -n 12
+  bin/interlock timeline "$out/$case.timeline"
 }
 
 post() {
@@ -38,6 +38,9 @@ post() {
 
 post winning-2KiB winning-post
 post window-2KiB window-post
+try update-2KiB update --sector-size 2KiB --comm-r-old "$(field update-2KiB comm_r_old)" \
+  --comm-r-new "$(field update-2KiB comm_r_new)" --comm-d-new "$(field update-2KiB comm_d_new)" \
+  "$inputs"/update-2KiB/vanilla-0.bin
 try porep-2KiB porep --miner-id "$(field porep-2KiB miner_id)" "$inputs/porep-2KiB/c1-wrapped.json"
 
 say "done: every proof was verified by the plugin before it was handed out, and once more here"
