@@ -7,6 +7,12 @@
 //	jobs.go      the book of jobs: joining equal requests, keeping answers
 //	receive.go   messages on their way in, admitted before they are read
 //	listen.go    TCP and unix sockets, TLS
+//	queue.go     what is counted for back-pressure
+//	observe.go   looks at the prover, for all who want to know
+//	metrics.go   what Prometheus reads
+//	snapshot.go  what the status page and `interlock status` show
+//	web.go       metrics and status page over HTTP
+//	page/        the status page
 //	cuzkpb/      the service in protobuf, generated
 //
 // The package knows nothing of circuits, devices or processes: all it needs is a [shared.Prover].

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -67,20 +68,38 @@ type Gateway struct {
 	service *service
 	server  *grpc.Server
 	health  *health.Server
+	web     *http.Server
 	serving sync.WaitGroup
+
+	observer *observer
+	pace     *pace
+	watchers chan struct{} // one for each status page that is open
+
+	ctx      context.Context // of what runs beside calls
+	end      context.CancelFunc
+	watching sync.WaitGroup
 }
 
 // New makes a gateway that serves nothing yet.
 func New(o Options) *Gateway {
 	o = o.withDefaults()
-	g := &Gateway{log: o.Logger, health: health.NewServer()}
+	g := &Gateway{
+		log: o.Logger, health: health.NewServer(), observer: newObserver(o.Prover), pace: newPace(),
+		watchers: make(chan struct{}, maxWatchers),
+	}
+	g.ctx, g.end = context.WithCancel(context.Background())
 	m := newMetrics()
 	g.service = &service{
 		prover: o.Prover, keeper: o.Keeper, log: o.Logger, start: time.Now(),
-		book:    newBook(o.Prover, o.Logger, o.KeepAnswers, m.answered),
+		book:    newBook(o.Prover, o.Logger, o.KeepAnswers, func(j *job) { m.answered(j); g.pace.answered(j) }),
 		uploads: newUploads(o.Uploads, o.UploadTimeout),
 		metrics: m,
 	}
+	m.registry.MustRegister(&proverCollector{
+		observer: g.observer, book: g.service.book, uploads: g.service.uploads, start: g.service.start,
+	})
+	g.web = newWeb(g)
+	g.watching.Go(func() { g.observer.watch(g.ctx) })
 	g.server = grpc.NewServer(serverOptions(o)...)
 	register(g.server, g.service)
 	grpc_health_v1.RegisterHealthServer(g.server, g.health)
@@ -158,6 +177,9 @@ const answerGrace = 5 * time.Second
 func (g *Gateway) Close(ctx context.Context) error {
 	g.health.Shutdown()
 	err := g.service.book.drain(ctx)
+	g.end()
+	g.watching.Wait()
+	g.closeWeb()
 	stopped := make(chan struct{})
 	go func() {
 		g.server.GracefulStop()

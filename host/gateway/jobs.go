@@ -19,6 +19,7 @@ type job struct {
 	requestID string // the client's; may be empty
 	content   content
 	kind      shared.Kind
+	size      shared.SectorSize
 	accepted  time.Time
 
 	handedOver chan struct{} // closed when the prover has the request, or will never get it
@@ -105,7 +106,7 @@ func (b *book) submit(requestID string, c content, r shared.Request, fault error
 		name = "request"
 	}
 	j := &job{
-		id: name + "." + hex.EncodeToString(random[:]), requestID: requestID, content: c, kind: r.Kind, accepted: time.Now(),
+		id: name + "." + hex.EncodeToString(random[:]), requestID: requestID, content: c, kind: r.Kind, size: r.SectorSize, accepted: time.Now(),
 		handedOver: make(chan struct{}), done: make(chan struct{}),
 	}
 	b.byID[j.id] = j
@@ -246,6 +247,12 @@ func (b *book) answers() counts {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.counts
+}
+
+func (b *book) isDraining() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.draining
 }
 
 // drain takes no more requests and waits until those under way are answered, or ctx ends.

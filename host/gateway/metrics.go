@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/interlock-prover/interlock/shared"
@@ -14,16 +17,35 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 	proofs   *prometheus.CounterVec
+	phases   *prometheus.HistogramVec
+	withheld prometheus.Counter
 }
+
+// phaseBuckets reach from a hash to the proof of a sector on a slow CPU, in seconds.
+var phaseBuckets = []float64{.005, .02, .1, .25, .5, 1, 2, 5, 10, 20, 45, 90, 180, 360, 900, 1800, 3600}
 
 func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		proofs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "interlock_proofs_total", Help: "Requests answered, by kind of proof and result.",
+			Name: "interlock_proofs_total", Help: "Requests answered, by kind of proof and result: completed, failed or cancelled.",
 		}, []string{"kind", "result"}),
+		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "interlock_proof_phase_seconds",
+			Help:    "Time that completed proofs spent in each phase; witness, prepare, device and finish added up over partitions.",
+			Buckets: phaseBuckets,
+		}, []string{"kind", "phase"}),
+		withheld: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "interlock_proofs_withheld_total", Help: "Proofs that did not verify, on any path, and were not handed out.",
+		}),
 	}
-	m.registry.MustRegister(m.proofs)
+	for _, kind := range shared.Kinds() { // a counter that appears with its first event hides that event
+		for _, result := range []string{"completed", "failed", "cancelled"} {
+			m.proofs.WithLabelValues(kind.String(), result)
+		}
+	}
+	m.registry.MustRegister(m.proofs, m.phases, m.withheld,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -37,6 +59,20 @@ func (m *metrics) answered(j *job) {
 		result = "failed"
 	}
 	m.proofs.WithLabelValues(j.kind.String(), result).Inc()
+	var invalid *shared.ProofInvalidError
+	if errors.As(j.err, &invalid) {
+		m.withheld.Inc()
+	}
+	if j.err != nil {
+		return
+	}
+	t := j.result.Timings
+	for phase, took := range map[string]time.Duration{
+		"queue": t.Queue, "params": t.Params, "witness": t.Witness, "prepare": t.Prepare, "device": t.Device,
+		"finish": t.Finish, "verify": t.Verify, "total": t.Total,
+	} {
+		m.phases.WithLabelValues(j.kind.String(), phase).Observe(took.Seconds())
+	}
 }
 
 // text is what Prometheus would read.
@@ -52,4 +88,117 @@ func (m *metrics) text() (string, error) {
 		}
 	}
 	return out.String(), nil
+}
+
+// proverCollector tells what the prover says of itself when Prometheus asks.
+type proverCollector struct {
+	observer *observer
+	book     *book
+	uploads  *uploads
+	start    time.Time
+}
+
+var _ prometheus.Collector = (*proverCollector)(nil)
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("interlock_"+name, help, labels, nil)
+}
+
+var (
+	descUp            = desc("up", "1 if the prover answers.")
+	descBuild         = desc("build_info", "Version of the prover.", "version")
+	descUptime        = desc("uptime_seconds", "Time since the gateway started.")
+	descPluginUptime  = desc("plugin_uptime_seconds", "Time since the plugin process started.")
+	descUploads       = desc("uploads", "Requests that are being received.")
+	descRequests      = desc("requests", "Requests under way, by kind and state: pending or in_progress.", "kind", "state")
+	descPartitions    = desc("partitions", "Partitions under way, by kind and state: pending or in_progress.", "kind", "state")
+	descOldest        = desc("oldest_request_seconds", "Age of the oldest request under way; 0 if there is none.", "kind")
+	descMemoryBudget  = desc("memory_budget_bytes", "Memory of the host that partitions and parameters may reserve.")
+	descMemoryUsed    = desc("memory_used_bytes", "Memory of the host that is reserved.")
+	descDeviceUp      = desc("device_up", "1 if the device is in use, 0 if it was taken out of use.", "device", "model")
+	descDeviceBusy    = desc("device_busy", "1 if a partition is in its device phase.", "device")
+	descDeviceWorkers = desc("device_workers", "Workers of the device.", "device")
+	descDeviceMemory  = desc("device_memory_bytes", "Memory of the device, by state: total or free.", "device", "state")
+	descEfficiency    = desc("device_efficiency_ratio", "Share of the time between the first and the last device phase of the last ten minutes in which the device was held.", "device")
+	descKernel        = desc("device_kernel_efficiency_ratio", "The same of kernels, by the device's clock.", "device")
+	descGaps          = desc("device_gap_seconds_total", "Idle time between device phases, by what the device waited for.", "device", "cause")
+	descParams        = desc("params_bytes", "Size of a loaded parameter set, by where it is: device, memory or disk.", "circuit", "where")
+	descParamsUsers   = desc("params_users", "Requests that hold a parameter set.", "circuit")
+	descParamsFake    = desc("params_insecure", "1 if a loaded parameter set is for development.", "circuit")
+)
+
+// Describe implements prometheus.Collector.
+func (c *proverCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		descUp, descBuild, descUptime, descPluginUptime, descUploads, descRequests, descPartitions, descOldest, descMemoryBudget,
+		descMemoryUsed, descDeviceUp, descDeviceBusy, descDeviceWorkers, descDeviceMemory, descEfficiency, descKernel, descGaps,
+		descParams, descParamsUsers, descParamsFake,
+	} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *proverCollector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	v := c.observer.look(context.Background())
+	st := v.status
+	gauge(descUptime, time.Since(c.start).Seconds())
+	gauge(descUploads, float64(len(c.uploads.places)))
+	for key, idle := range c.observer.gapsUntilNow() {
+		out <- prometheus.MustNewConstMetric(descGaps, prometheus.CounterValue, idle.Seconds(), key.device, key.cause.String())
+	}
+	gauge(descUp, number(v.err == nil))
+	if v.err != nil {
+		return // nothing that is known of the prover holds any more
+	}
+	gauge(descBuild, 1, st.Version)
+	gauge(descPluginUptime, st.Uptime.Seconds())
+	gauge(descMemoryBudget, float64(st.MemoryBudgetBytes))
+	gauge(descMemoryUsed, float64(st.MemoryUsedBytes))
+	for _, q := range requestQueues(st, c.book.onTheirWay()) {
+		gauge(descRequests, float64(q.Pending), q.Kind.String(), "pending")
+		gauge(descRequests, float64(q.InProgress), q.Kind.String(), "in_progress")
+		var oldest time.Duration
+		for _, j := range st.Jobs {
+			if j.Kind == q.Kind {
+				oldest = max(oldest, j.Elapsed)
+			}
+		}
+		gauge(descOldest, oldest.Seconds(), q.Kind.String())
+	}
+	for _, q := range st.Queues {
+		gauge(descPartitions, float64(q.Pending), q.Kind.String(), "pending")
+		gauge(descPartitions, float64(q.InProgress), q.Kind.String(), "in_progress")
+	}
+	for _, d := range st.Devices {
+		gauge(descDeviceUp, number(d.OutOfUse == ""), d.Name, d.Model)
+		gauge(descDeviceBusy, number(d.RequestID != ""), d.Name)
+		gauge(descDeviceWorkers, float64(d.Workers), d.Name)
+		gauge(descDeviceMemory, float64(d.MemoryTotalBytes), d.Name, "total")
+		gauge(descDeviceMemory, float64(d.MemoryFreeBytes), d.Name, "free")
+	}
+	for _, gpu := range v.report.GPUs {
+		if gpu.Device.Span > 0 {
+			gauge(descEfficiency, gpu.Device.Efficiency(), gpu.Name)
+		}
+		if gpu.Kernel.Span > 0 {
+			gauge(descKernel, gpu.Kernel.Efficiency(), gpu.Name)
+		}
+	}
+	for _, p := range st.Params {
+		circuit := circuitID(p.Kind, p.SectorSize)
+		gauge(descParams, float64(p.Bytes), circuit, p.Where)
+		gauge(descParamsUsers, float64(p.Users), circuit)
+		gauge(descParamsFake, number(p.Insecure), circuit)
+	}
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

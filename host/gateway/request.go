@@ -111,7 +111,7 @@ func toRequest(submit *cuzkpb.SubmitProofRequest) (shared.Request, error) {
 		r.Vanilla = submit.GetVanillaProofs()
 	}
 	if err := faults.Err(); err != nil {
-		return shared.Request{}, err
+		return r, err
 	}
 	return r, r.Validate()
 }

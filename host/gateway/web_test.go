@@ -1,0 +1,221 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-prover/interlock/host/gateway/cuzkpb"
+	"github.com/interlock-prover/interlock/shared"
+	"github.com/interlock-prover/interlock/shared/timeline"
+)
+
+// serveWeb starts the gateway's HTTP side, which ends with the gateway.
+func serveWeb(t testing.TB, g *Gateway) string {
+	t.Helper()
+	l, err := Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- g.ServeWeb(l) }()
+	t.Cleanup(func() {
+		g.closeWeb()
+		require.NoError(t, <-served)
+	})
+	return "http://" + l.Addr().String()
+}
+
+func get(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	r, err := http.Get(url)
+	require.NoError(t, err)
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	return r.StatusCode, string(text)
+}
+
+// busyDay is a recording with two device phases and a second between them in which a witness was being computed.
+func busyDay() timeline.Recording {
+	at := func(ms int, kind timeline.Kind, partition int32, gpu string) timeline.Event {
+		return timeline.Event{Time: time.Duration(ms) * time.Millisecond, Kind: kind, Request: "r,1", Partition: partition, GPU: gpu}
+	}
+	return timeline.Recording{Start: time.Now().Add(-6 * time.Second).Round(0), Events: []timeline.Event{
+		at(0, timeline.SynthStart, 0, ""), at(1000, timeline.SynthEnd, 0, ""), at(1000, timeline.GPUQueue, 0, ""),
+		at(1000, timeline.SynthStart, 1, ""),
+		at(1001, timeline.GPUPickup, 0, "gpu-0"), at(1002, timeline.GPUStart, 0, "gpu-0"), at(2002, timeline.GPUEnd, 0, "gpu-0"),
+		at(2002, timeline.FinishStart, 0, "gpu-0"), at(2003, timeline.FinishEnd, 0, "gpu-0"),
+		at(3000, timeline.SynthEnd, 1, ""), at(3000, timeline.GPUQueue, 1, ""), at(3001, timeline.GPUPickup, 1, "gpu-0"),
+		at(3002, timeline.GPUStart, 1, "gpu-0"), at(5002, timeline.GPUEnd, 1, "gpu-0"),
+	}}
+}
+
+func busyProver() *fakeProver {
+	f := newFakeProver()
+	f.timeline = busyDay()
+	f.status = shared.Status{
+		Version: "v1", PID: 7, Uptime: time.Minute, MemoryBudgetBytes: 100, MemoryUsedBytes: 40,
+		Devices: []shared.DeviceStatus{{Name: "gpu-0", Model: "H200", Workers: 2, MemoryTotalBytes: 16, MemoryFreeBytes: 4, RequestID: "job-1", Kind: shared.KindPoRep, Partition: 3}},
+		Params:  []shared.ParamsStatus{{Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Bytes: 44, Users: 1, Where: "device", Insecure: true}},
+		Queues:  []shared.QueueStatus{{Kind: shared.KindPoRep, Pending: 6, InProgress: 1}},
+		Jobs: []shared.JobStatus{{
+			ID: "job-1", RequestID: "job-1", Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Priority: shared.PriorityHigh,
+			Stage: shared.StageDevice, Partitions: 10, PartitionsDone: 3, Elapsed: 9 * time.Second,
+		}},
+	}
+	return f
+}
+
+// What Prometheus reads says what the prover says, over HTTP and by GetMetrics.
+func TestMetrics(t *testing.T) {
+	f := busyProver()
+	g, address := serve(t, f, Options{})
+	client, ctx := dial(t, address), testContext(t)
+	for i, end := range []error{nil, errors.New("no"), shared.ErrCancelled, &shared.ProofInvalidError{}} {
+		submitted, err := client.SubmitProof(ctx, winning(string(rune('a'+i))))
+		require.NoError(t, err)
+		require.True(t, f.end(f.nth(t, i), shared.Result{Timings: shared.Timings{Device: 3 * time.Second}}, end))
+		_, err = client.AwaitProof(ctx, &cuzkpb.AwaitProofRequest{JobId: submitted.JobId})
+		require.NoError(t, err)
+	}
+	problems, err := testutil.GatherAndLint(g.service.metrics.registry)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+
+	status, page := get(t, serveWeb(t, g)+"/metrics")
+	require.Equal(t, http.StatusOK, status)
+	reply, err := client.GetMetrics(ctx, &cuzkpb.GetMetricsRequest{})
+	require.NoError(t, err)
+	for _, text := range []string{page, reply.PrometheusText} {
+		for _, line := range []string{
+			`interlock_up 1`,
+			`interlock_build_info{version="v1"} 1`,
+			`interlock_proofs_total{kind="winning-post",result="completed"} 1`,
+			`interlock_proofs_total{kind="winning-post",result="failed"} 2`,
+			`interlock_proofs_total{kind="winning-post",result="cancelled"} 1`,
+			`interlock_proofs_total{kind="update",result="failed"} 0`,
+			`interlock_proofs_withheld_total 1`,
+			`interlock_proof_phase_seconds_bucket{kind="winning-post",phase="device",le="2"} 0`,
+			`interlock_proof_phase_seconds_bucket{kind="winning-post",phase="device",le="5"} 1`,
+			`interlock_requests{kind="porep",state="in_progress"} 1`,
+			`interlock_partitions{kind="porep",state="pending"} 6`,
+			`interlock_oldest_request_seconds{kind="porep"} 9`,
+			`interlock_memory_budget_bytes 100`,
+			`interlock_memory_used_bytes 40`,
+			`interlock_device_up{device="gpu-0",model="H200"} 1`,
+			`interlock_device_busy{device="gpu-0"} 1`,
+			`interlock_device_memory_bytes{device="gpu-0",state="free"} 4`,
+			`interlock_device_efficiency_ratio{device="gpu-0"} 0.75`, // 3 of 4 seconds
+			`interlock_device_gap_seconds_total{cause="waiting for witness",device="gpu-0"} 0.998`,
+			`interlock_params_bytes{circuit="porep-32g",where="device"} 44`,
+			`interlock_params_insecure{circuit="porep-32g"} 1`,
+		} {
+			require.True(t, strings.Contains(text, line+"\n"), line)
+		}
+	}
+
+	// A gap is counted once, however often one looks.
+	g.observer.at = time.Time{}
+	g.observer.look(ctx)
+	require.Equal(t, 998*time.Millisecond, g.observer.gapsUntilNow()[gapKey{"gpu-0", timeline.WaitingForWitness}])
+
+	f.OnStatus = func(context.Context) (shared.Status, error) { return shared.Status{}, shared.ErrUnreachable }
+	g.observer.at = time.Time{}
+	reply, err = client.GetMetrics(ctx, &cuzkpb.GetMetricsRequest{})
+	require.NoError(t, err)
+	require.Contains(t, reply.PrometheusText, "interlock_up 0\n")
+	require.NotContains(t, reply.PrometheusText, "interlock_device_up")
+}
+
+func TestSnapshot(t *testing.T) {
+	f := busyProver()
+	g, _ := serve(t, f, Options{})
+	url := serveWeb(t, g)
+	g.pace.answered(&job{kind: shared.KindPoRep, size: shared.SectorSize32GiB, result: shared.Result{
+		Partitions: 10, Timings: shared.Timings{Queue: time.Second, Total: 31 * time.Second},
+	}})
+	status, text := get(t, url+"/api/status")
+	require.Equal(t, http.StatusOK, status)
+	var s Snapshot
+	require.NoError(t, json.Unmarshal([]byte(text), &s))
+	require.InDelta(t, 21, *s.Jobs[0].LeftSeconds, 0.01, "seven partitions of three seconds")
+	require.InDelta(t, 0.75, *s.Devices[0].Efficiency, 1e-9)
+	require.Equal(t, "porep-32g", s.Parameters[0].Circuit)
+	require.Equal(t, QueueSnapshot{Kind: "porep", InProgress: 1, PartitionsPending: 6, PartitionsInProgress: 1}, s.Queues[0])
+
+	status, _ = get(t, url+"/healthz")
+	require.Equal(t, http.StatusOK, status)
+	f.OnStatus = func(context.Context) (shared.Status, error) { return shared.Status{}, shared.ErrUnreachable }
+	g.observer.mu.Lock()
+	g.observer.at = time.Time{}
+	g.observer.mu.Unlock()
+	status, _ = get(t, url+"/healthz")
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	_, text = get(t, url+"/api/status")
+	require.Contains(t, text, shared.ErrUnreachable.Error())
+}
+
+// Server-sent events tell all of the timeline, and nothing twice.
+func TestEventsTellTheTimelineOnce(t *testing.T) {
+	f := busyProver()
+	g, _ := serve(t, f, Options{})
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, serveWeb(t, g)+"/api/events", nil)
+	require.NoError(t, err)
+	reply, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer reply.Body.Close()
+	require.Equal(t, "text/event-stream", reply.Header.Get("Content-Type"))
+
+	lines := bufio.NewScanner(reply.Body)
+	lines.Buffer(nil, 1<<20)
+	next := func() (m timelineMessage) {
+		for lines.Scan() {
+			if lines.Text() == "event: timeline" && lines.Scan() {
+				require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(lines.Text(), "data: ")), &m))
+				return m
+			}
+		}
+		t.Fatal(lines.Err())
+		return m
+	}
+	first := next()
+	require.Len(t, first.Events, len(busyDay().Events))
+	require.Equal(t, eventEntry{1002.0, "GPU_START", "r,1", 0.0, "gpu-0", 0.0}, first.Events[5])
+	require.Equal(t, []gapEntry{{"gpu-0", 2002.0, 3002.0, "waiting for witness"}}, first.Gaps)
+	f.mu.Lock()
+	f.timeline.Events = append(f.timeline.Events, timeline.Event{Time: 5500 * time.Millisecond, Kind: timeline.RequestEnd, Request: "r,1", Partition: -1, Worker: -1})
+	f.mu.Unlock()
+	for {
+		if m := next(); len(m.Events) > 0 {
+			require.Equal(t, []eventEntry{{5500.0, "REQUEST_END", "r,1", -1.0, "", -1.0}}, m.Events)
+			break
+		}
+	}
+}
+
+// The page loads nothing but itself, and is small.
+func TestPageIsSmallAndAlone(t *testing.T) {
+	g, _ := serve(t, busyProver(), Options{})
+	url := serveWeb(t, g)
+	total := 0
+	for _, path := range []string{"/", "/page.css", "/page.js"} {
+		status, text := get(t, url+path)
+		require.Equal(t, http.StatusOK, status, path)
+		require.NotContains(t, text, "http://")
+		require.NotContains(t, text, "https://")
+		total += len(text)
+	}
+	require.Less(t, total, 200<<10)
+	status, _ := get(t, url+"/nothing")
+	require.Equal(t, http.StatusNotFound, status)
+}
