@@ -244,7 +244,7 @@ func TestDamagedDatabase(t *testing.T) {
 			if len(got) < len(pending)+len(answered) {
 				require.NotEmpty(t, j.Damage())
 			}
-			require.Len(t, aside, len(j.Damage()))
+			require.LessOrEqual(t, len(aside), len(j.Damage()))
 			key := accept(t, j, request("new", []byte("v")))
 			require.NoError(t, j.Close())
 			j, entries = open(t, dir)

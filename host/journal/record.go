@@ -71,7 +71,7 @@ func DigestOf(r *shared.Request) (Digest, error) {
 	return Digest(sum.Sum(nil)), nil
 }
 
-// record is an entry as the database has it: this as JSON, behind the SHA-256 of that.
+// record is an entry as the database has it: this as JSON, behind the SHA-256 of the key and that.
 type record struct {
 	Header   header
 	Digest   []byte
@@ -110,8 +110,14 @@ func encodeRecord(e *Entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(text)
-	return append(sum[:], text...), nil
+	return append(recordSum(e.Key.bytes(), text), text...), nil
+}
+
+func recordSum(key, text []byte) []byte {
+	sum := sha256.New()
+	sum.Write(key)
+	sum.Write(text)
+	return sum.Sum(nil)
 }
 
 func decodeRecord(key, value []byte) (Entry, error) {
@@ -119,7 +125,7 @@ func decodeRecord(key, value []byte) (Entry, error) {
 		return Entry{}, fmt.Errorf("%w: a record of %d bytes", ErrDamaged, len(value))
 	}
 	text := value[sha256.Size:]
-	if sum := sha256.Sum256(text); !bytes.Equal(sum[:], value[:sha256.Size]) {
+	if !bytes.Equal(recordSum(key, text), value[:sha256.Size]) {
 		return Entry{}, fmt.Errorf("%w: the checksum of record %x", ErrDamaged, key)
 	}
 	var r record

@@ -33,6 +33,7 @@ func (j *Journal) recover() ([]Entry, error) {
 		j.report("the journal's database is unusable (%v; set aside as %s); %d records of it could be read, %d unanswered requests were found beside it",
 			damage, j.setAside(j.dbPath()), found, len(entries)-found)
 	}
+	entries = j.dropHollow(entries, files)
 	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Key, b.Key) })
 
 	j.db, err = writeDatabase(j.dbPath(), entries)
@@ -87,6 +88,18 @@ func (j *Journal) unrecorded(files []Key, entries []Entry, isDamaged bool) (more
 		}
 	}
 	return more
+}
+
+// dropHollow drops unanswered requests that have no file. An answered one comes to look so if the last change of the
+// database is lost, to which bbolt falls back silently.
+func (j *Journal) dropHollow(entries []Entry, files []Key) []Entry {
+	return slices.DeleteFunc(entries, func(e Entry) bool {
+		isHollow := e.Answer == nil && !slices.Contains(files, e.Key)
+		if isHollow {
+			j.report("the journal has request %s without an answer and without its file; it was probably answered, and has to be sent again if not", e.Request.ID)
+		}
+		return isHollow
+	})
 }
 
 func (j *Journal) report(format string, args ...any) {
