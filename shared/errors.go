@@ -113,6 +113,22 @@ func (e *BusyError) Error() string {
 	return text
 }
 
+// TooLargeError says that a request was refused because it can never fit into the memory the prover may use, however
+// long it waits: try again with a larger budget, or on another machine.
+type TooLargeError struct {
+	WantBytes   uint64
+	BudgetBytes uint64
+	Detail      string // the arithmetic, in words
+}
+
+func (e *TooLargeError) Error() string {
+	text := fmt.Sprintf("too large: %d bytes are needed, %d bytes are all that may be used", e.WantBytes, e.BudgetBytes)
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}
+
 // PluginDiedError says that the plugin process ended while, or before, it was needed.
 type PluginDiedError struct {
 	Path   string // of the plugin's program

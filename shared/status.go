@@ -30,6 +30,7 @@ const (
 	reasonUnknownJob   = "UNKNOWN_JOB"
 	reasonCancelled    = "CANCELLED"
 	reasonSetAside     = "SET_ASIDE"
+	reasonTooLarge     = "TOO_LARGE"
 )
 
 // maxErrorBytes bounds an error's text on the wire.
@@ -59,6 +60,7 @@ func toStatus(err error) error {
 		busy    *BusyError
 		died    *PluginDiedError
 		aside   *SetAsideError
+		large   *TooLargeError
 	)
 	switch {
 	case errors.As(err, &faults):
@@ -74,6 +76,10 @@ func toStatus(err error) error {
 	case errors.As(err, &busy):
 		code = codes.ResourceExhausted
 		info(reasonBusy, "resource", busy.Resource, "retry_after", busy.RetryAfter.String())
+	case errors.As(err, &large):
+		code = codes.FailedPrecondition
+		info(reasonTooLarge, "want_bytes", strconv.FormatUint(large.WantBytes, 10),
+			"budget_bytes", strconv.FormatUint(large.BudgetBytes, 10), "detail", large.Detail)
 	case errors.As(err, &died):
 		code = codes.Unavailable
 		info(reasonPluginDied, "path", died.Path, "pid", strconv.Itoa(died.PID), "status", died.Status,
@@ -199,6 +205,14 @@ func causeFromDetails(st *status.Status) error {
 					deaths = 0 // the text has the number too
 				}
 				return &SetAsideError{RequestID: m["request"], Deaths: deaths, Last: m["last"]}
+			case reasonTooLarge:
+				large := &TooLargeError{Detail: m["detail"]}
+				for field, to := range map[string]*uint64{"want_bytes": &large.WantBytes, "budget_bytes": &large.BudgetBytes} {
+					if n, err := strconv.ParseUint(m[field], 10, 64); err == nil { // the text has the number too
+						*to = n
+					}
+				}
+				return large
 			case reasonUnknownJob:
 				return ErrUnknownJob
 			case reasonCancelled:

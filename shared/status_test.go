@@ -24,6 +24,8 @@ var errorSamples = []struct {
 	{&BusyError{Resource: "the queue", RetryAfter: 1500 * time.Millisecond}, codes.ResourceExhausted},
 	{&PluginDiedError{Path: "/bin/p", PID: 42, Status: "signal: killed", Stderr: []string{"panic: x", "", "y"}}, codes.Unavailable},
 	{&SetAsideError{RequestID: "r1", Deaths: 2, Last: "signal: killed"}, codes.Aborted},
+	{&TooLargeError{WantBytes: 1<<63 + 1, BudgetBytes: 3 << 30, Detail: "2 GiB and 4 GiB"}, codes.FailedPrecondition},
+	{&TooLargeError{WantBytes: 2, BudgetBytes: 1}, codes.FailedPrecondition},
 	{ErrUnreachable, codes.Unavailable},
 	{ErrUnknownJob, codes.NotFound},
 	{ErrCancelled, codes.Canceled},
