@@ -32,10 +32,23 @@ func requestToHeader(r *Request, proof []byte) *proto.RequestHeader {
 	for i, v := range r.Vanilla {
 		h.VanillaBytes[i] = uint64(len(v))
 	}
-	if !r.Deadline.IsZero() {
-		h.Deadline = timestamppb.New(r.Deadline)
-	}
+	h.Deadline = timeToProto(r.Deadline)
 	return h
+}
+
+// timeToProto leaves the zero time out.
+func timeToProto(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+func timeFromProto(t *timestamppb.Timestamp) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.AsTime()
 }
 
 // headerToRequest gives the request without its vanilla proofs.
@@ -54,9 +67,7 @@ func headerToRequest(h *proto.RequestHeader) Request {
 		CommRNew:     h.GetCommRNew(),
 		CommDNew:     h.GetCommDNew(),
 	}
-	if h.GetDeadline() != nil {
-		r.Deadline = h.GetDeadline().AsTime()
-	}
+	r.Deadline = timeFromProto(h.GetDeadline())
 	return r
 }
 
@@ -115,6 +126,7 @@ func resultToProto(r Result) *proto.Result {
 			Total:   durationpb.New(r.Timings.Total),
 		},
 		InsecureParams: r.InsecureParams,
+		Margin:         durationpb.New(r.Margin),
 	}
 }
 
@@ -135,6 +147,7 @@ func resultFromProto(r *proto.Result) Result {
 			Total:   t.GetTotal().AsDuration(),
 		},
 		InsecureParams: r.GetInsecureParams(),
+		Margin:         r.GetMargin().AsDuration(),
 	}
 }
 
@@ -145,6 +158,7 @@ func statusToProto(s Status) *proto.StatusReply {
 		Uptime:            durationpb.New(s.Uptime),
 		Completed:         s.Completed,
 		Failed:            s.Failed,
+		Withheld:          s.Withheld,
 		MemoryBudgetBytes: s.MemoryBudgetBytes,
 		MemoryUsedBytes:   s.MemoryUsedBytes,
 	}
@@ -189,6 +203,7 @@ func statusToProto(s Status) *proto.StatusReply {
 			PartitionsDone: int32(j.PartitionsDone),
 			Partitions:     int32(j.Partitions),
 			Elapsed:        durationpb.New(j.Elapsed),
+			Deadline:       timeToProto(j.Deadline),
 		})
 	}
 	return reply
@@ -201,6 +216,7 @@ func statusFromProto(reply *proto.StatusReply) Status {
 		Uptime:            reply.GetUptime().AsDuration(),
 		Completed:         reply.GetCompleted(),
 		Failed:            reply.GetFailed(),
+		Withheld:          reply.GetWithheld(),
 		MemoryBudgetBytes: reply.GetMemoryBudgetBytes(),
 		MemoryUsedBytes:   reply.GetMemoryUsedBytes(),
 	}
@@ -245,6 +261,7 @@ func statusFromProto(reply *proto.StatusReply) Status {
 			PartitionsDone: int(j.GetPartitionsDone()),
 			Partitions:     int(j.GetPartitions()),
 			Elapsed:        j.GetElapsed().AsDuration(),
+			Deadline:       timeFromProto(j.GetDeadline()),
 		})
 	}
 	return s
@@ -346,6 +363,9 @@ func reportToProto(r ParamsReport) *proto.ParamsReport {
 		BG1:          int64(r.BG1),
 		BG2:          int64(r.BG2),
 		Elapsed:      durationpb.New(r.Elapsed),
+		Kind:         proto.Kind(r.Kind),
+		SectorSize:   uint64(r.SectorSize),
+		Listed:       r.Listed,
 	}
 }
 
@@ -364,6 +384,9 @@ func reportFromProto(r *proto.ParamsReport) ParamsReport {
 		BG1:          int(r.GetBG1()),
 		BG2:          int(r.GetBG2()),
 		Elapsed:      r.GetElapsed().AsDuration(),
+		Kind:         kindFromProto(r.GetKind()),
+		SectorSize:   SectorSize(r.GetSectorSize()),
+		Listed:       r.GetListed(),
 	}
 }
 

@@ -85,7 +85,7 @@ func pattern(n int, seed byte) []byte {
 }
 
 var fullResult = shared.Result{
-	RequestID: "r", Proof: pattern(10*192, 9), Partitions: 10, InsecureParams: true,
+	RequestID: "r", Proof: pattern(10*192, 9), Partitions: 10, InsecureParams: true, Margin: 11,
 	Timings: shared.Timings{Queue: 1, Params: 2, Witness: 3, Prepare: 4, Device: 5, Finish: 6, Verify: 7, Total: time.Hour},
 }
 
@@ -129,7 +129,7 @@ func TestRequestsArriveWhole(t *testing.T) {
 
 func TestEveryOtherCallRoundTrips(t *testing.T) {
 	status := shared.Status{
-		Version: "v1", PID: 7, Uptime: time.Minute, Completed: 1, Failed: 2, MemoryBudgetBytes: 3, MemoryUsedBytes: 4,
+		Version: "v1", PID: 7, Uptime: time.Minute, Completed: 1, Failed: 2, Withheld: 5, MemoryBudgetBytes: 3, MemoryUsedBytes: 4,
 		Devices: []shared.DeviceStatus{
 			{Name: "0", Model: "H200", Workers: 2, MemoryTotalBytes: 5, MemoryFreeBytes: 6, RequestID: "r", Kind: shared.KindUpdate, Partition: 3},
 			{Name: "cpu", Partition: -1, OutOfUse: "it burns"},
@@ -138,7 +138,7 @@ func TestEveryOtherCallRoundTrips(t *testing.T) {
 		Queues: []shared.QueueStatus{{Kind: shared.KindWindowPoSt, Pending: 4, InProgress: 5}},
 		Jobs: []shared.JobStatus{{
 			ID: "j", RequestID: "r", Kind: shared.KindWinningPoSt, SectorSize: shared.SectorSize2KiB, Priority: shared.PriorityHigh,
-			Stage: shared.StageDevice, PartitionsDone: 1, Partitions: 2, Elapsed: time.Second,
+			Stage: shared.StageDevice, PartitionsDone: 1, Partitions: 2, Elapsed: time.Second, Deadline: time.Unix(1700000000, 5).UTC(),
 		}},
 	}
 	recording := timeline.Recording{Start: time.Unix(1700000000, 5).UTC(), Lost: 9}
@@ -152,7 +152,7 @@ func TestEveryOtherCallRoundTrips(t *testing.T) {
 	setupResult := shared.SetupResult{ParamsPath: "p", VKPath: "v", ParamsSHA256: "a", VKSHA256: "b", ParamsBytes: 1, VKBytes: 2, Elapsed: 3}
 	report := shared.ParamsReport{
 		Path: "p", ParameterSet: "s", Bytes: 1, SHA256: "a", Blake2b: "b", Insecure: true,
-		IC: 2, H: 3, L: 4, A: 5, BG1: 6, BG2: 7, Elapsed: 8,
+		IC: 2, H: 3, L: 4, A: 5, BG1: 6, BG2: 7, Elapsed: 8, Kind: shared.KindUpdate, SectorSize: shared.SectorSize64GiB, Listed: true,
 	}
 	digest := shared.CircuitDigest{
 		Aux: 1, Chunk: 2, Chunks: []string{"a", "b"}, Constraints: 3, Digest: "d", Inputs: 4, Kind: "porep", ParameterSet: "s",

@@ -16,7 +16,7 @@ type Toolbox interface {
 	SetupParams(ctx context.Context, request SetupRequest, progress func(Progress)) (SetupResult, error)
 
 	// CheckParams reads a whole parameter file and checks its structure and every point. What is wrong with the file is
-	// reported as [*ParamsError].
+	// reported as [*ParamsError]; so is a digest that is not the one in the configured manifest.
 	CheckParams(ctx context.Context, path string, progress func(Progress)) (ParamsReport, error)
 
 	// CircuitDigest compiles a circuit and digests its constraints.
@@ -108,6 +108,13 @@ type ParamsReport struct {
 	SHA256       string // hex
 	Blake2b      string // first 32 hex digits of the Blake2b-512 digest, as the public manifest gives it
 	Insecure     bool   // development parameters
+
+	// Kind and SectorSize are those of the circuit that the parameters are for, as the file's name says; zero if it says
+	// none.
+	Kind       Kind
+	SectorSize SectorSize
+	// Listed says that a manifest is configured and the file's digest is the one it gives.
+	Listed bool
 
 	// Lengths of the lists: IC of the verifying key, then H, L, A, B in G1, B in G2, without points at infinity.
 	IC, H, L, A, BG1, BG2 int

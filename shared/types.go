@@ -382,6 +382,8 @@ type Result struct {
 	Timings    Timings
 	// InsecureParams says that the proof was made with development parameters, which anyone can forge proofs for.
 	InsecureParams bool
+	// Margin is how long before the request's deadline the answer was ready; 0 if it has none.
+	Margin time.Duration
 }
 
 // Status is what a prover is doing.
@@ -391,6 +393,7 @@ type Status struct {
 	Uptime    time.Duration
 	Completed uint64 // requests answered with a proof since the start
 	Failed    uint64 // requests answered with an error since the start, cancelled ones not counted
+	Withheld  uint64 // proofs since the start that did not verify and were made again or given up
 
 	// Memory of the host, as the plugin budgets it.
 	MemoryBudgetBytes uint64
@@ -443,4 +446,5 @@ type JobStatus struct {
 	PartitionsDone int
 	Partitions     int
 	Elapsed        time.Duration
+	Deadline       time.Time // zero: none
 }

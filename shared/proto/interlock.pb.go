@@ -560,6 +560,7 @@ type Result struct {
 	Partitions     int32                  `protobuf:"varint,3,opt,name=partitions,proto3" json:"partitions,omitempty"`
 	Timings        *Timings               `protobuf:"bytes,4,opt,name=timings,proto3" json:"timings,omitempty"`
 	InsecureParams bool                   `protobuf:"varint,5,opt,name=insecure_params,json=insecureParams,proto3" json:"insecure_params,omitempty"`
+	Margin         *durationpb.Duration   `protobuf:"bytes,6,opt,name=margin,proto3" json:"margin,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -627,6 +628,13 @@ func (x *Result) GetInsecureParams() bool {
 		return x.InsecureParams
 	}
 	return false
+}
+
+func (x *Result) GetMargin() *durationpb.Duration {
+	if x != nil {
+		return x.Margin
+	}
+	return nil
 }
 
 type Timings struct {
@@ -954,6 +962,7 @@ type StatusReply struct {
 	Params            []*ParamsStatus        `protobuf:"bytes,9,rep,name=params,proto3" json:"params,omitempty"`
 	Queues            []*QueueStatus         `protobuf:"bytes,10,rep,name=queues,proto3" json:"queues,omitempty"`
 	Jobs              []*JobStatus           `protobuf:"bytes,11,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Withheld          uint64                 `protobuf:"varint,12,opt,name=withheld,proto3" json:"withheld,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1063,6 +1072,13 @@ func (x *StatusReply) GetJobs() []*JobStatus {
 		return x.Jobs
 	}
 	return nil
+}
+
+func (x *StatusReply) GetWithheld() uint64 {
+	if x != nil {
+		return x.Withheld
+	}
+	return 0
 }
 
 type DeviceStatus struct {
@@ -1328,6 +1344,7 @@ type JobStatus struct {
 	PartitionsDone int32                  `protobuf:"varint,7,opt,name=partitions_done,json=partitionsDone,proto3" json:"partitions_done,omitempty"`
 	Partitions     int32                  `protobuf:"varint,8,opt,name=partitions,proto3" json:"partitions,omitempty"`
 	Elapsed        *durationpb.Duration   `protobuf:"bytes,9,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
+	Deadline       *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1421,6 +1438,13 @@ func (x *JobStatus) GetPartitions() int32 {
 func (x *JobStatus) GetElapsed() *durationpb.Duration {
 	if x != nil {
 		return x.Elapsed
+	}
+	return nil
+}
+
+func (x *JobStatus) GetDeadline() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Deadline
 	}
 	return nil
 }
@@ -2077,6 +2101,9 @@ type ParamsReport struct {
 	BG1           int64                  `protobuf:"varint,11,opt,name=b_g1,json=bG1,proto3" json:"b_g1,omitempty"`
 	BG2           int64                  `protobuf:"varint,12,opt,name=b_g2,json=bG2,proto3" json:"b_g2,omitempty"`
 	Elapsed       *durationpb.Duration   `protobuf:"bytes,13,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
+	Kind          Kind                   `protobuf:"varint,14,opt,name=kind,proto3,enum=interlock.v1.Kind" json:"kind,omitempty"`
+	SectorSize    uint64                 `protobuf:"varint,15,opt,name=sector_size,json=sectorSize,proto3" json:"sector_size,omitempty"`
+	Listed        bool                   `protobuf:"varint,16,opt,name=listed,proto3" json:"listed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2200,6 +2227,27 @@ func (x *ParamsReport) GetElapsed() *durationpb.Duration {
 		return x.Elapsed
 	}
 	return nil
+}
+
+func (x *ParamsReport) GetKind() Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Kind_KIND_UNSPECIFIED
+}
+
+func (x *ParamsReport) GetSectorSize() uint64 {
+	if x != nil {
+		return x.SectorSize
+	}
+	return 0
+}
+
+func (x *ParamsReport) GetListed() bool {
+	if x != nil {
+		return x.Listed
+	}
+	return false
 }
 
 type CircuitDigestReply struct {
@@ -2675,7 +2723,7 @@ const file_interlock_proto_rawDesc = "" +
 	"ProveReply\x124\n" +
 	"\bprogress\x18\x01 \x01(\v2\x16.interlock.v1.ProgressH\x00R\bprogress\x12.\n" +
 	"\x06result\x18\x02 \x01(\v2\x14.interlock.v1.ResultH\x00R\x06resultB\a\n" +
-	"\x05reply\"\xb7\x01\n" +
+	"\x05reply\"\xea\x01\n" +
 	"\x06Result\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x14\n" +
@@ -2684,7 +2732,8 @@ const file_interlock_proto_rawDesc = "" +
 	"partitions\x18\x03 \x01(\x05R\n" +
 	"partitions\x12/\n" +
 	"\atimings\x18\x04 \x01(\v2\x15.interlock.v1.TimingsR\atimings\x12'\n" +
-	"\x0finsecure_params\x18\x05 \x01(\bR\x0einsecureParams\"\xa1\x03\n" +
+	"\x0finsecure_params\x18\x05 \x01(\bR\x0einsecureParams\x121\n" +
+	"\x06margin\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06margin\"\xa1\x03\n" +
 	"\aTimings\x12/\n" +
 	"\x05queue\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x05queue\x121\n" +
 	"\x06params\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06params\x123\n" +
@@ -2703,7 +2752,7 @@ const file_interlock_proto_rawDesc = "" +
 	"\vCancelReply\x12\x1f\n" +
 	"\vwas_running\x18\x01 \x01(\bR\n" +
 	"wasRunning\"\x0f\n" +
-	"\rStatusRequest\"\xc8\x03\n" +
+	"\rStatusRequest\"\xe4\x03\n" +
 	"\vStatusReply\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x121\n" +
@@ -2716,7 +2765,8 @@ const file_interlock_proto_rawDesc = "" +
 	"\x06params\x18\t \x03(\v2\x1a.interlock.v1.ParamsStatusR\x06params\x121\n" +
 	"\x06queues\x18\n" +
 	" \x03(\v2\x19.interlock.v1.QueueStatusR\x06queues\x12+\n" +
-	"\x04jobs\x18\v \x03(\v2\x17.interlock.v1.JobStatusR\x04jobs\"\xaf\x02\n" +
+	"\x04jobs\x18\v \x03(\v2\x17.interlock.v1.JobStatusR\x04jobs\x12\x1a\n" +
+	"\bwithheld\x18\f \x01(\x04R\bwithheld\"\xaf\x02\n" +
 	"\fDeviceStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x18\n" +
@@ -2741,7 +2791,7 @@ const file_interlock_proto_rawDesc = "" +
 	"\x04kind\x18\x01 \x01(\x0e2\x12.interlock.v1.KindR\x04kind\x12\x18\n" +
 	"\apending\x18\x02 \x01(\x05R\apending\x12\x1f\n" +
 	"\vin_progress\x18\x03 \x01(\x05R\n" +
-	"inProgress\"\xcb\x02\n" +
+	"inProgress\"\x83\x03\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
 	"\n" +
@@ -2755,7 +2805,9 @@ const file_interlock_proto_rawDesc = "" +
 	"\n" +
 	"partitions\x18\b \x01(\x05R\n" +
 	"partitions\x123\n" +
-	"\aelapsed\x18\t \x01(\v2\x19.google.protobuf.DurationR\aelapsed\"\x11\n" +
+	"\aelapsed\x18\t \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x126\n" +
+	"\bdeadline\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"\x11\n" +
 	"\x0fTimelineRequest\"\x82\x01\n" +
 	"\rTimelineBatch\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12\x12\n" +
@@ -2799,7 +2851,7 @@ const file_interlock_proto_rawDesc = "" +
 	"\x10CheckParamsReply\x124\n" +
 	"\bprogress\x18\x01 \x01(\v2\x16.interlock.v1.ProgressH\x00R\bprogress\x124\n" +
 	"\x06result\x18\x02 \x01(\v2\x1a.interlock.v1.ParamsReportH\x00R\x06resultB\a\n" +
-	"\x05reply\"\xc0\x02\n" +
+	"\x05reply\"\xa1\x03\n" +
 	"\fParamsReport\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12#\n" +
 	"\rparameter_set\x18\x02 \x01(\tR\fparameterSet\x12\x14\n" +
@@ -2814,7 +2866,11 @@ const file_interlock_proto_rawDesc = "" +
 	" \x01(\x03R\x01a\x12\x11\n" +
 	"\x04b_g1\x18\v \x01(\x03R\x03bG1\x12\x11\n" +
 	"\x04b_g2\x18\f \x01(\x03R\x03bG2\x123\n" +
-	"\aelapsed\x18\r \x01(\v2\x19.google.protobuf.DurationR\aelapsed\"\x8a\x01\n" +
+	"\aelapsed\x18\r \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x12&\n" +
+	"\x04kind\x18\x0e \x01(\x0e2\x12.interlock.v1.KindR\x04kind\x12\x1f\n" +
+	"\vsector_size\x18\x0f \x01(\x04R\n" +
+	"sectorSize\x12\x16\n" +
+	"\x06listed\x18\x10 \x01(\bR\x06listed\"\x8a\x01\n" +
 	"\x12CircuitDigestReply\x124\n" +
 	"\bprogress\x18\x01 \x01(\v2\x16.interlock.v1.ProgressH\x00R\bprogress\x125\n" +
 	"\x06result\x18\x02 \x01(\v2\x1b.interlock.v1.CircuitDigestH\x00R\x06resultB\a\n" +
@@ -2942,69 +2998,72 @@ var file_interlock_proto_depIdxs = []int32{
 	4,  // 5: interlock.v1.ProveReply.progress:type_name -> interlock.v1.Progress
 	6,  // 6: interlock.v1.ProveReply.result:type_name -> interlock.v1.Result
 	7,  // 7: interlock.v1.Result.timings:type_name -> interlock.v1.Timings
-	36, // 8: interlock.v1.Timings.queue:type_name -> google.protobuf.Duration
-	36, // 9: interlock.v1.Timings.params:type_name -> google.protobuf.Duration
-	36, // 10: interlock.v1.Timings.witness:type_name -> google.protobuf.Duration
-	36, // 11: interlock.v1.Timings.prepare:type_name -> google.protobuf.Duration
-	36, // 12: interlock.v1.Timings.device:type_name -> google.protobuf.Duration
-	36, // 13: interlock.v1.Timings.finish:type_name -> google.protobuf.Duration
-	36, // 14: interlock.v1.Timings.verify:type_name -> google.protobuf.Duration
-	36, // 15: interlock.v1.Timings.total:type_name -> google.protobuf.Duration
-	36, // 16: interlock.v1.StatusReply.uptime:type_name -> google.protobuf.Duration
-	14, // 17: interlock.v1.StatusReply.devices:type_name -> interlock.v1.DeviceStatus
-	15, // 18: interlock.v1.StatusReply.params:type_name -> interlock.v1.ParamsStatus
-	16, // 19: interlock.v1.StatusReply.queues:type_name -> interlock.v1.QueueStatus
-	17, // 20: interlock.v1.StatusReply.jobs:type_name -> interlock.v1.JobStatus
-	0,  // 21: interlock.v1.DeviceStatus.kind:type_name -> interlock.v1.Kind
-	0,  // 22: interlock.v1.ParamsStatus.kind:type_name -> interlock.v1.Kind
-	0,  // 23: interlock.v1.QueueStatus.kind:type_name -> interlock.v1.Kind
-	0,  // 24: interlock.v1.JobStatus.kind:type_name -> interlock.v1.Kind
-	1,  // 25: interlock.v1.JobStatus.priority:type_name -> interlock.v1.Priority
-	36, // 26: interlock.v1.JobStatus.elapsed:type_name -> google.protobuf.Duration
-	35, // 27: interlock.v1.TimelineBatch.start:type_name -> google.protobuf.Timestamp
-	20, // 28: interlock.v1.TimelineBatch.events:type_name -> interlock.v1.Event
-	0,  // 29: interlock.v1.CircuitRequest.kind:type_name -> interlock.v1.Kind
-	22, // 30: interlock.v1.SetupRequest.circuit:type_name -> interlock.v1.CircuitRequest
-	4,  // 31: interlock.v1.SetupReply.progress:type_name -> interlock.v1.Progress
-	25, // 32: interlock.v1.SetupReply.result:type_name -> interlock.v1.SetupResult
-	36, // 33: interlock.v1.SetupResult.elapsed:type_name -> google.protobuf.Duration
-	4,  // 34: interlock.v1.CheckParamsReply.progress:type_name -> interlock.v1.Progress
-	28, // 35: interlock.v1.CheckParamsReply.result:type_name -> interlock.v1.ParamsReport
-	36, // 36: interlock.v1.ParamsReport.elapsed:type_name -> google.protobuf.Duration
-	4,  // 37: interlock.v1.CircuitDigestReply.progress:type_name -> interlock.v1.Progress
-	30, // 38: interlock.v1.CircuitDigestReply.result:type_name -> interlock.v1.CircuitDigest
-	36, // 39: interlock.v1.PreloadReply.elapsed:type_name -> google.protobuf.Duration
-	2,  // 40: interlock.v1.Prover.Prove:input_type -> interlock.v1.Upload
-	2,  // 41: interlock.v1.Prover.Submit:input_type -> interlock.v1.Upload
-	9,  // 42: interlock.v1.Prover.Await:input_type -> interlock.v1.AwaitRequest
-	10, // 43: interlock.v1.Prover.Cancel:input_type -> interlock.v1.CancelRequest
-	12, // 44: interlock.v1.Prover.Status:input_type -> interlock.v1.StatusRequest
-	18, // 45: interlock.v1.Prover.Timeline:input_type -> interlock.v1.TimelineRequest
-	2,  // 46: interlock.v1.Toolbox.Verify:input_type -> interlock.v1.Upload
-	23, // 47: interlock.v1.Toolbox.SetupParams:input_type -> interlock.v1.SetupRequest
-	26, // 48: interlock.v1.Toolbox.CheckParams:input_type -> interlock.v1.CheckParamsRequest
-	22, // 49: interlock.v1.Toolbox.CircuitDigest:input_type -> interlock.v1.CircuitRequest
-	31, // 50: interlock.v1.Toolbox.Bench:input_type -> interlock.v1.BenchRequest
-	22, // 51: interlock.v1.Toolbox.Preload:input_type -> interlock.v1.CircuitRequest
-	22, // 52: interlock.v1.Toolbox.Evict:input_type -> interlock.v1.CircuitRequest
-	5,  // 53: interlock.v1.Prover.Prove:output_type -> interlock.v1.ProveReply
-	8,  // 54: interlock.v1.Prover.Submit:output_type -> interlock.v1.SubmitReply
-	6,  // 55: interlock.v1.Prover.Await:output_type -> interlock.v1.Result
-	11, // 56: interlock.v1.Prover.Cancel:output_type -> interlock.v1.CancelReply
-	13, // 57: interlock.v1.Prover.Status:output_type -> interlock.v1.StatusReply
-	19, // 58: interlock.v1.Prover.Timeline:output_type -> interlock.v1.TimelineBatch
-	21, // 59: interlock.v1.Toolbox.Verify:output_type -> interlock.v1.VerifyReply
-	24, // 60: interlock.v1.Toolbox.SetupParams:output_type -> interlock.v1.SetupReply
-	27, // 61: interlock.v1.Toolbox.CheckParams:output_type -> interlock.v1.CheckParamsReply
-	29, // 62: interlock.v1.Toolbox.CircuitDigest:output_type -> interlock.v1.CircuitDigestReply
-	32, // 63: interlock.v1.Toolbox.Bench:output_type -> interlock.v1.BenchLine
-	33, // 64: interlock.v1.Toolbox.Preload:output_type -> interlock.v1.PreloadReply
-	34, // 65: interlock.v1.Toolbox.Evict:output_type -> interlock.v1.EvictReply
-	53, // [53:66] is the sub-list for method output_type
-	40, // [40:53] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	36, // 8: interlock.v1.Result.margin:type_name -> google.protobuf.Duration
+	36, // 9: interlock.v1.Timings.queue:type_name -> google.protobuf.Duration
+	36, // 10: interlock.v1.Timings.params:type_name -> google.protobuf.Duration
+	36, // 11: interlock.v1.Timings.witness:type_name -> google.protobuf.Duration
+	36, // 12: interlock.v1.Timings.prepare:type_name -> google.protobuf.Duration
+	36, // 13: interlock.v1.Timings.device:type_name -> google.protobuf.Duration
+	36, // 14: interlock.v1.Timings.finish:type_name -> google.protobuf.Duration
+	36, // 15: interlock.v1.Timings.verify:type_name -> google.protobuf.Duration
+	36, // 16: interlock.v1.Timings.total:type_name -> google.protobuf.Duration
+	36, // 17: interlock.v1.StatusReply.uptime:type_name -> google.protobuf.Duration
+	14, // 18: interlock.v1.StatusReply.devices:type_name -> interlock.v1.DeviceStatus
+	15, // 19: interlock.v1.StatusReply.params:type_name -> interlock.v1.ParamsStatus
+	16, // 20: interlock.v1.StatusReply.queues:type_name -> interlock.v1.QueueStatus
+	17, // 21: interlock.v1.StatusReply.jobs:type_name -> interlock.v1.JobStatus
+	0,  // 22: interlock.v1.DeviceStatus.kind:type_name -> interlock.v1.Kind
+	0,  // 23: interlock.v1.ParamsStatus.kind:type_name -> interlock.v1.Kind
+	0,  // 24: interlock.v1.QueueStatus.kind:type_name -> interlock.v1.Kind
+	0,  // 25: interlock.v1.JobStatus.kind:type_name -> interlock.v1.Kind
+	1,  // 26: interlock.v1.JobStatus.priority:type_name -> interlock.v1.Priority
+	36, // 27: interlock.v1.JobStatus.elapsed:type_name -> google.protobuf.Duration
+	35, // 28: interlock.v1.JobStatus.deadline:type_name -> google.protobuf.Timestamp
+	35, // 29: interlock.v1.TimelineBatch.start:type_name -> google.protobuf.Timestamp
+	20, // 30: interlock.v1.TimelineBatch.events:type_name -> interlock.v1.Event
+	0,  // 31: interlock.v1.CircuitRequest.kind:type_name -> interlock.v1.Kind
+	22, // 32: interlock.v1.SetupRequest.circuit:type_name -> interlock.v1.CircuitRequest
+	4,  // 33: interlock.v1.SetupReply.progress:type_name -> interlock.v1.Progress
+	25, // 34: interlock.v1.SetupReply.result:type_name -> interlock.v1.SetupResult
+	36, // 35: interlock.v1.SetupResult.elapsed:type_name -> google.protobuf.Duration
+	4,  // 36: interlock.v1.CheckParamsReply.progress:type_name -> interlock.v1.Progress
+	28, // 37: interlock.v1.CheckParamsReply.result:type_name -> interlock.v1.ParamsReport
+	36, // 38: interlock.v1.ParamsReport.elapsed:type_name -> google.protobuf.Duration
+	0,  // 39: interlock.v1.ParamsReport.kind:type_name -> interlock.v1.Kind
+	4,  // 40: interlock.v1.CircuitDigestReply.progress:type_name -> interlock.v1.Progress
+	30, // 41: interlock.v1.CircuitDigestReply.result:type_name -> interlock.v1.CircuitDigest
+	36, // 42: interlock.v1.PreloadReply.elapsed:type_name -> google.protobuf.Duration
+	2,  // 43: interlock.v1.Prover.Prove:input_type -> interlock.v1.Upload
+	2,  // 44: interlock.v1.Prover.Submit:input_type -> interlock.v1.Upload
+	9,  // 45: interlock.v1.Prover.Await:input_type -> interlock.v1.AwaitRequest
+	10, // 46: interlock.v1.Prover.Cancel:input_type -> interlock.v1.CancelRequest
+	12, // 47: interlock.v1.Prover.Status:input_type -> interlock.v1.StatusRequest
+	18, // 48: interlock.v1.Prover.Timeline:input_type -> interlock.v1.TimelineRequest
+	2,  // 49: interlock.v1.Toolbox.Verify:input_type -> interlock.v1.Upload
+	23, // 50: interlock.v1.Toolbox.SetupParams:input_type -> interlock.v1.SetupRequest
+	26, // 51: interlock.v1.Toolbox.CheckParams:input_type -> interlock.v1.CheckParamsRequest
+	22, // 52: interlock.v1.Toolbox.CircuitDigest:input_type -> interlock.v1.CircuitRequest
+	31, // 53: interlock.v1.Toolbox.Bench:input_type -> interlock.v1.BenchRequest
+	22, // 54: interlock.v1.Toolbox.Preload:input_type -> interlock.v1.CircuitRequest
+	22, // 55: interlock.v1.Toolbox.Evict:input_type -> interlock.v1.CircuitRequest
+	5,  // 56: interlock.v1.Prover.Prove:output_type -> interlock.v1.ProveReply
+	8,  // 57: interlock.v1.Prover.Submit:output_type -> interlock.v1.SubmitReply
+	6,  // 58: interlock.v1.Prover.Await:output_type -> interlock.v1.Result
+	11, // 59: interlock.v1.Prover.Cancel:output_type -> interlock.v1.CancelReply
+	13, // 60: interlock.v1.Prover.Status:output_type -> interlock.v1.StatusReply
+	19, // 61: interlock.v1.Prover.Timeline:output_type -> interlock.v1.TimelineBatch
+	21, // 62: interlock.v1.Toolbox.Verify:output_type -> interlock.v1.VerifyReply
+	24, // 63: interlock.v1.Toolbox.SetupParams:output_type -> interlock.v1.SetupReply
+	27, // 64: interlock.v1.Toolbox.CheckParams:output_type -> interlock.v1.CheckParamsReply
+	29, // 65: interlock.v1.Toolbox.CircuitDigest:output_type -> interlock.v1.CircuitDigestReply
+	32, // 66: interlock.v1.Toolbox.Bench:output_type -> interlock.v1.BenchLine
+	33, // 67: interlock.v1.Toolbox.Preload:output_type -> interlock.v1.PreloadReply
+	34, // 68: interlock.v1.Toolbox.Evict:output_type -> interlock.v1.EvictReply
+	56, // [56:69] is the sub-list for method output_type
+	43, // [43:56] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_interlock_proto_init() }
