@@ -8,7 +8,7 @@ LDFLAGS := -X github.com/interlock-prover/interlock/shared.Version=$(VERSION)
 STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI    := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build demo test conformance bench lint generate fuzz clean
+.PHONY: help build demo test test-client test-browser conformance bench lint generate fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,14 @@ demo: build ## prove and verify real inputs of test size, from nothing
 test: ## unit and integration tests, small circuits; concurrent packages under -race
 	$(GO) test ./...
 	$(GO) test -race ./shared/... ./host/... ./prover/interlock/... ./prover/pipeline/... ./prover/witness/... ./prover/constraint/...
+
+test-client: build ## an independent cuzk.v1 client in Python against `interlock serve`
+	test -x build/pyclient/bin/pytest || python3 -m venv build/pyclient
+	build/pyclient/bin/pip install -q --disable-pip-version-check -r host/gateway/pyclient/requirements.txt
+	cd host/gateway/pyclient && ../../../build/pyclient/bin/pytest -q -p no:cacheprovider --durations=5
+
+test-browser: ## the status page in headless Chromium; screenshots go to artifacts/
+	$(GO) test -tags browser -count 1 -run Browser ./host/gateway
 
 conformance: ## mainnet shapes and every reference case; slow
 	$(GO) test -tags conformance -timeout 40m -run Conformance ./...

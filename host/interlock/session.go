@@ -14,29 +14,39 @@ import (
 // session is a plugin that one command holds.
 type session struct{ *host.Host }
 
-// startPlugin starts the plugin with the configuration in force. A faulty
-// configuration is reported here, where its diagnostics can be shown with the
-// lines they are about.
-func startPlugin(ctx context.Context, s streams, g *globals) (*session, error) {
-	path := config.Find(g.config)
-	c, diags := config.Load(path)
+// loadConfig reads the configuration in force. A faulty one is reported here, where its diagnostics can be shown with
+// the lines they are about.
+func loadConfig(s streams, g *globals) (*config.Config, error) {
+	c, diags := config.Load(config.Find(g.config))
 	if diags.HasErrors() {
 		if err := config.WriteDiagnostics(s.err, diags, c.Files(), isTerminal(s.err)); err != nil {
 			return nil, err
 		}
 		return nil, errReported
 	}
+	return c, nil
+}
+
+// startPlugin starts the plugin for a command that ends with it.
+func startPlugin(ctx context.Context, s streams, g *globals) (*session, error) {
+	c, err := loadConfig(s, g)
+	if err != nil {
+		return nil, err
+	}
 	level := hclog.Error
 	if g.verbose {
 		level = hclog.LevelFromString(string(c.Log.Level))
 	}
+	return startConfigured(ctx, g, c, newLogger(s, c, "plugin", level))
+}
+
+// startConfigured starts the plugin with a configuration that is in order.
+func startConfigured(ctx context.Context, g *globals, c *config.Config, log hclog.Logger) (*session, error) {
 	h, err := host.Start(ctx, host.Options{
-		PluginPath: g.plugin,
-		ConfigPath: path,
-		ParamsDir:  g.params,
-		Logger: hclog.New(&hclog.LoggerOptions{
-			Name: "plugin", Level: level, Output: s.err, JSONFormat: c.Log.Format == config.LogJSON,
-		}),
+		PluginPath:   g.plugin,
+		ConfigPath:   c.Path,
+		ParamsDir:    g.params,
+		Logger:       log,
 		StartTimeout: c.Plugin.StartTimeout,
 		StopTimeout:  c.Plugin.StopTimeout,
 	})
@@ -44,6 +54,13 @@ func startPlugin(ctx context.Context, s streams, g *globals) (*session, error) {
 		return nil, err
 	}
 	return &session{h}, nil
+}
+
+// newLogger logs to standard error in the configuration's format.
+func newLogger(s streams, c *config.Config, name string, level hclog.Level) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{
+		Name: name, Level: level, Output: s.err, JSONFormat: c.Log.Format == config.LogJSON,
+	})
 }
 
 // stop ends the plugin. A plugin that had to be killed has said why in its log;

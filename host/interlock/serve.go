@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
+
+	"github.com/interlock-prover/interlock/host/gateway"
+)
+
+// Addresses that are listened on, and asked by `interlock status`, if no other is named.
+const (
+	defaultGRPCAddress = "127.0.0.1:9820"
+	defaultHTTPAddress = "127.0.0.1:9821"
+)
+
+type serveFlags struct {
+	grpc, http   string
+	tls          gateway.TLSFiles
+	drainTimeout time.Duration
+}
+
+func newServeCommand(s streams, g *globals) *cobra.Command {
+	var f serveFlags
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "serve sealing software in any language: cuzk.v1 over gRPC, metrics and status page over HTTP",
+		Long: `Serves the prover until it is told to end.
+
+SIGTERM or an interrupt drains: no more requests are taken, those under way are
+answered. A second one ends at once. SIGHUP reads the log level and the TLS files
+anew.`,
+		Args: cobra.NoArgs,
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.grpc, "grpc-listen", defaultGRPCAddress, "`ADDR` of cuzk.v1: host:port or unix:PATH")
+	flags.StringVar(&f.http, "http-listen", defaultHTTPAddress, "`ADDR` of metrics and status page: host:port or unix:PATH; empty for none")
+	flags.StringVar(&f.tls.Cert, "tls-cert", "", "certificate `FILE` of cuzk.v1, PEM; without it there is no TLS")
+	flags.StringVar(&f.tls.Key, "tls-key", "", "key `FILE` of the certificate, PEM")
+	flags.StringVar(&f.tls.ClientCA, "tls-client-ca", "", "`FILE` of authorities, PEM; clients need a certificate of one of them")
+	flags.DurationVar(&f.drainTimeout, "drain-timeout", 30*time.Minute, "how long requests under way may take once told to end")
+	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if f.tls.ClientCA != "" && f.tls.Cert == "" {
+			return wrongUse("--tls-client-ca needs --tls-cert and --tls-key")
+		}
+		return serve(c.Context(), s, g, f)
+	}
+	return c
+}
+
+// serve runs the gateway until ctx ends or the plugin does.
+func serve(ctx context.Context, s streams, g *globals, f serveFlags) (err error) {
+	c, err := loadConfig(s, g)
+	if err != nil {
+		return err
+	}
+	log := newLogger(s, c, "interlock", hclog.LevelFromString(string(c.Log.Level)))
+	options := gateway.Options{Logger: log.Named("gateway")}
+	if f.tls.Cert != "" {
+		if options.TLS, err = gateway.LoadTLS(f.tls); err != nil {
+			return err
+		}
+	}
+	// The addresses first: a plugin may take long to start, and fail.
+	grpcListener, err := gateway.Listen(f.grpc)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = grpcListener.Close() }()
+	var httpListener net.Listener
+	if f.http != "" {
+		if httpListener, err = gateway.Listen(f.http); err != nil {
+			return err
+		}
+		defer func() { _ = httpListener.Close() }()
+	}
+	plugin, err := startConfigured(ctx, g, c, log.Named("plugin"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, plugin.Stop(context.Background())) }()
+
+	options.Prover, options.Keeper = plugin.Host, plugin.Toolbox()
+	gw := gateway.New(options)
+	failed := make(chan error, 2)
+	go func() { failed <- gw.Serve(grpcListener) }()
+	log.Info("serving cuzk.v1", "address", grpcListener.Addr(), "tls", options.TLS != nil)
+	if httpListener != nil {
+		go func() { failed <- gw.ServeWeb(httpListener) }()
+		log.Info("serving metrics and status page", "address", httpListener.Addr())
+	}
+
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
+	var cause error
+	for ended := false; !ended; {
+		select {
+		case <-reload:
+			reloadLive(s, g, log, options.TLS)
+			continue
+		case <-ctx.Done():
+			log.Info("draining: requests under way are answered, no more are taken", "timeout", f.drainTimeout)
+		case <-plugin.Done():
+			cause = plugin.Err()
+			log.Error("the plugin has ended", "error", cause)
+		case cause = <-failed:
+			log.Error("serving failed", "error", cause)
+		}
+		ended = true
+	}
+	return errors.Join(cause, drain(gw, log, f.drainTimeout, cause != nil))
+}
+
+// drain closes the gateway: at once, or when what is under way is answered, the timeout is over or another signal comes.
+func drain(gw *gateway.Gateway, log hclog.Logger, timeout time.Duration, atOnce bool) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, errors.New("requests under way were given up: the drain timeout is over"))
+	defer cancel()
+	if atOnce {
+		cancel()
+	}
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go func() {
+		select {
+		case <-again:
+			log.Warn("told to end a second time: requests under way are given up")
+			cancel()
+		case <-stopped:
+		}
+	}()
+	err := gw.Close(ctx)
+	if atOnce || errors.Is(err, context.Canceled) {
+		return nil // it was asked for
+	}
+	return err
+}
+
+// reloadLive reads anew what can change while requests are under way.
+func reloadLive(s streams, g *globals, log hclog.Logger, tls *gateway.TLS) {
+	if c, err := loadConfig(s, g); err != nil {
+		log.Error("the configuration is at fault and was not read anew", "error", err)
+	} else {
+		log.SetLevel(hclog.LevelFromString(string(c.Log.Level)))
+	}
+	if tls != nil {
+		if err := tls.Reload(); err != nil {
+			log.Error("the TLS files were not read anew", "error", err)
+			return
+		}
+	}
+	log.Info("read anew: log level and TLS files; other settings need a restart")
+}
