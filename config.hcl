@@ -60,14 +60,21 @@ parameters {
   #dir = "/var/tmp/filecoin-proof-parameters"
 
   # Circuits whose parameters are loaded at the start rather than by the first
-  # request, in this order. Kinds: porep, winning-post, window-post, update;
+  # request, in this order, and make room for others last. Kinds: porep, winning-post, window-post, update;
   # sizes: 2KiB, 4KiB, 16KiB, 32KiB, 8MiB, 512MiB, 32GiB, 64GiB. Default: none.
   #preload = ["winning-post:32GiB", "window-post:32GiB"]
 
   # How closely a file is checked when it is loaded: "structure" for lengths
   # and counts (milliseconds), "full" for every point as well (minutes for the
-  # large circuits).
+  # large circuits, but once only: what was found is kept in a file beside it,
+  # named .verified, and holds as long as size and time stay the same).
   #verify = "structure"
+
+  # File with the digests of parameter files, in the format of the original
+  # proofs library's parameters.json. Verifying keys must be listed there when
+  # they are loaded, parameter files when they are checked with "full" or by
+  # `interlock params verify`. Default: none.
+  #manifest = "/etc/interlock/parameters.json"
 }
 
 # Priority of requests that do not name one: "low", "normal", "high" or

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"unsafe"
 
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"golang.org/x/sys/unix"
@@ -23,6 +24,7 @@ import (
 // concurrent use.
 type File struct {
 	path string
+	info os.FileInfo // as it was opened
 	vk   *groth16.VerifyingKey
 
 	mu      sync.RWMutex // held for reading while data is in use
@@ -64,7 +66,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, fileError(path, fmt.Errorf("mapping %d bytes: %w", size, err))
 	}
-	f := &File{path: path, data: data}
+	f := &File{path: path, info: info, data: data}
 	err = guardFault(func() error {
 		vkLen, reason := f.locate()
 		if reason != "" {
@@ -175,7 +177,8 @@ func (f *File) ReadG2(ctx context.Context, from int, dst []bls12381.G2Affine) er
 }
 
 // read calls point with the encodings of points [from, from+n), from many
-// goroutines, with indices that count from 0.
+// goroutines, with indices that count from 0. The file must not have changed
+// since it was opened.
 func (f *File) read(ctx context.Context, q groth16.Query, from, n int, point func(i int, b []byte) error) error {
 	if err := groth16.CheckRange(q, f.Len(q), from, n); err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
@@ -189,6 +192,7 @@ func (f *File) read(ctx context.Context, q groth16.Query, from, n int, point fun
 	start := int(f.queries[q].offset) + from*size
 	data := f.data[start : start+n*size]
 	err := constraint.Parallel(ctx, n, decodeGrain, runtime.GOMAXPROCS(0), func(lo, hi int) error {
+		defer forget(data[lo*size : hi*size])
 		return guardFault(func() error {
 			for i := lo; i < hi; i++ {
 				if err := point(i, data[i*size:(i+1)*size]); err != nil {
@@ -201,7 +205,21 @@ func (f *File) read(ctx context.Context, q groth16.Query, from, n int, point fun
 	if err != nil {
 		return pointError(ctx, f.path, err)
 	}
-	return nil
+	return f.Changed()
+}
+
+// forget takes mapped memory that was read out of the process; the system keeps
+// it for the next read as long as it likes. Otherwise a whole file would count
+// as memory of this process, beside the points decoded from it.
+func forget(mapped []byte) {
+	if len(mapped) == 0 {
+		return
+	}
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(mapped)))
+	before := int(start % uintptr(os.Getpagesize()))
+	page := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(mapped)), -before)), before+len(mapped))
+	// It changes nothing but the memory taken, so it may as well fail.
+	_ = unix.Madvise(page, unix.MADV_DONTNEED)
 }
 
 // ReadEncoded implements groth16.Source.

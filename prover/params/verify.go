@@ -37,7 +37,7 @@ type Report struct {
 
 // Verify checks every point of the file: encoding, not at infinity, on the
 // curve, in the subgroup of prime order; and computes the file's digests. It
-// uses all cores. progress, if not nil, is told how many of the file's bytes
+// uses all cores. Nothing is remembered: see Remember. progress, if not nil, is told how many of the file's bytes
 // have been checked; it may be called from several goroutines. Errors about
 // the file are of type *Error.
 func (f *File) Verify(ctx context.Context, progress func(done, total int64)) (*Report, error) {
@@ -82,6 +82,9 @@ func (f *File) Verify(ctx context.Context, progress func(done, total int64)) (*R
 		}
 		return nil, &Error{Path: f.path, Reason: err.Error(), Remedy: remedyReplace, Err: err}
 	}
+	if err := f.Changed(); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -103,6 +106,7 @@ func hashMapped(ctx context.Context, h hash.Hash, data []byte) error {
 		if err := guardFault(func() error { h.Write(data[:n]); return nil }); err != nil {
 			return err
 		}
+		forget(data[:n])
 		data = data[n:]
 	}
 	return ctx.Err()
@@ -131,6 +135,7 @@ func (f *File) checkPoints(ctx context.Context, progress func(done, total int64)
 		done(countBytes)
 		err := constraint.Parallel(ctx, f.Len(q), subgroupBatch, runtime.GOMAXPROCS(0), func(from, to int) error {
 			part := data[from*size : to*size]
+			defer forget(part)
 			i, err := 0, error(nil)
 			if q == groth16.QueryBG2 {
 				i, err = checkBatch(ctx, part, size, decodeG2, (*bls12381.G2Affine).IsOnCurve, (*bls12381.G2Affine).IsInSubGroup,

@@ -251,6 +251,13 @@ func (c *Config) checkPaths() hcl.Diagnostics {
 			diags = append(diags, fault(c.place(dir), "Unusable folder", "%s is a file, not a folder of parameter files.", *dir))
 		}
 	}
+	if manifest := &c.Parameters.Manifest; *manifest != "" {
+		if f, err := os.Open(*manifest); err != nil {
+			diags = append(diags, fault(c.place(manifest), "Unreadable manifest", "%s: %s.", *manifest, reason(err)))
+		} else {
+			f.Close()
+		}
+	}
 	for _, file := range []*string{&c.Timeline.File, &c.Log.File} {
 		if *file == "" {
 			continue

@@ -219,6 +219,7 @@ func (d *decoder) config(written *fileSchema, cfg *Config) {
 		d.path(s.Dir, &cfg.Parameters.Dir)
 		d.preload(s.Preload, &cfg.Parameters.Preload)
 		choice(d, s.Verify, "parameter check", []ParametersCheck{CheckStructure, CheckFull}, &cfg.Parameters.Verify)
+		d.path(s.Manifest, &cfg.Parameters.Manifest)
 	}
 	if s := written.Priority; s != nil {
 		d.priority(s.PoRep, &cfg.Priority.PoRep)

@@ -76,6 +76,7 @@ parameters {
   dir     = "params"
   preload = ["winning-post:32GiB", "porep:64GiB"]
   verify  = "full"
+  manifest = "parameters.json"
 }
 priority {
   porep        = "low"
@@ -112,7 +113,7 @@ plugin {
 		Parameters: Parameters{
 			Dir:     "params",
 			Preload: []Preload{{shared.KindWinningPoSt, shared.SectorSize32GiB}, {shared.KindPoRep, shared.SectorSize64GiB}},
-			Verify:  CheckFull,
+			Verify:  CheckFull, Manifest: "parameters.json",
 		},
 		Priority: Priorities{
 			PoRep: shared.PriorityLow, WinningPoSt: shared.PriorityHigh, WindowPoSt: shared.PriorityCritical, Update: shared.PriorityLow,
@@ -426,7 +427,7 @@ func TestExampleShowsEverySetting(t *testing.T) {
 	// These have no default that could be written.
 	require.Equal(t, DefaultParamsDir, got.Parameters.Dir)
 	got.GPUs, got.CPU.Threads, got.CPU.CPUs, got.Witness.Threads = nil, 0, nil, 0
-	got.Parameters.Dir, got.Parameters.Preload, got.Timeline.File, got.Log.File = "", nil, "", ""
+	got.Parameters.Dir, got.Parameters.Preload, got.Parameters.Manifest, got.Timeline.File, got.Log.File = "", nil, "", "", ""
 	require.Equal(t, want, got)
 }
 

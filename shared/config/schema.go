@@ -90,6 +90,10 @@ type Parameters struct {
 	// Verify is how closely a parameter file is checked as it is loaded. Used
 	// by the engine.
 	Verify ParametersCheck
+	// Manifest is a file that lists the digests of parameter files, in the
+	// format of the original proofs library's parameters.json; empty for none.
+	// Used by the engine.
+	Manifest string
 }
 
 // Preload names the parameters of one circuit: "winning-post:32GiB".
@@ -110,7 +114,7 @@ const (
 	// Milliseconds.
 	CheckStructure ParametersCheck = "structure"
 	// CheckFull also checks every point: on its curve and in the subgroup.
-	// Minutes for the large circuits.
+	// Minutes for the large circuits, once for each version of a file.
 	CheckFull ParametersCheck = "full"
 )
 
@@ -287,10 +291,11 @@ type memorySchema struct {
 }
 
 type parametersSchema struct {
-	Dir     *hcl.Attribute `hcl:"dir,optional"`
-	Preload *hcl.Attribute `hcl:"preload,optional"`
-	Verify  *hcl.Attribute `hcl:"verify,optional"`
-	Rest    hcl.Body       `hcl:",remain"`
+	Dir      *hcl.Attribute `hcl:"dir,optional"`
+	Preload  *hcl.Attribute `hcl:"preload,optional"`
+	Verify   *hcl.Attribute `hcl:"verify,optional"`
+	Manifest *hcl.Attribute `hcl:"manifest,optional"`
+	Rest     hcl.Body       `hcl:",remain"`
 }
 
 // prioritySchema has the names of kinds of proof as they are everywhere else.

@@ -1,0 +1,4 @@
+parameters {
+  verify   = "full"
+  manifest = "parameter.json"
+}
