@@ -16,6 +16,7 @@ import (
 
 	"github.com/interlock-prover/interlock/prover/groth16"
 	"github.com/interlock-prover/interlock/prover/interlock"
+	"github.com/interlock-prover/interlock/prover/params"
 	"github.com/interlock-prover/interlock/prover/pipeline"
 	"github.com/interlock-prover/interlock/shared"
 	"github.com/interlock-prover/interlock/shared/config"
@@ -29,6 +30,10 @@ type Engine struct {
 	paramsDir string
 	start     time.Time
 
+	manifest *params.Manifest // nil if none is configured
+
+	memory, requests *interlock.Budget // see memory.go
+
 	device   groth16.Device
 	pipeline *pipeline.Pipeline
 	recorder *timeline.Recorder
@@ -38,9 +43,9 @@ type Engine struct {
 	loading  sync.WaitGroup
 	circuits once[blueprint, *circuit]
 	keys     once[blueprint, *key]
+	pinned   map[blueprint]bool // circuits that the configuration preloads
 
-	mu    sync.Mutex
-	users map[*key]int // partitions' requests that hold a key
+	mu sync.Mutex // of the keys' users
 }
 
 var _ shared.Plugin = (*Engine)(nil)
@@ -64,19 +69,24 @@ func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Log
 	}
 	e := &Engine{
 		config: c, log: log, paramsDir: paramsDir, start: time.Now(),
-		users: map[*key]int{},
+		pinned: map[blueprint]bool{},
+	}
+	if path := c.Parameters.Manifest; path != "" {
+		if e.manifest, err = params.ReadManifest(path); err != nil {
+			return nil, atBoundary(err)
+		}
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	if c.Timeline.Events > 0 {
 		e.recorder = timeline.NewRecorder(c.Timeline.Events)
 	}
 	e.device = groth16.NewCPU("cpu", c.CPU.Threads)
-	budget := c.Memory.ReservableBytes(machine.MemoryBytes)
+	e.memory, e.requests = budgets(&c.Memory, machine.MemoryBytes)
 	e.pipeline, err = pipeline.New(pipeline.Config{
 		Devices:        []pipeline.DeviceConfig{{Device: &device{Device: e.device, blind: blind}, Workers: c.CPU.Workers}},
 		WitnessWorkers: c.Witness.Workers,
 		WitnessesAhead: c.Witness.Ahead,
-		HostMemory:     interlock.NewBudget("host memory", int64(budget)),
+		HostMemory:     e.memory,
 		Timeline:       e.recorder,
 		Log:            log,
 	})
@@ -85,33 +95,30 @@ func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Log
 		return nil, err
 	}
 	log.Info("proving on the CPU", "threads", runtime.GOMAXPROCS(0), "workers", c.CPU.Workers,
-		"memory", budget.String(), "parameters", paramsDir)
+		"memory", c.Memory.BudgetBytes(machine.MemoryBytes).Approx(), "parameters", paramsDir)
 	for _, p := range c.Parameters.Preload {
-		if _, err := e.Preload(ctx, shared.CircuitRequest{Kind: p.Kind, SectorSize: p.SectorSize}); err != nil {
+		if err := e.preloadPinned(ctx, shared.CircuitRequest{Kind: p.Kind, SectorSize: p.SectorSize}); err != nil {
 			return nil, errors.Join(fmt.Errorf("preloading %s: %w", p, err), e.Close())
 		}
 	}
 	return e, nil
 }
 
+// preloadPinned loads parameters that make room for others last. It is for open
+// alone.
+func (e *Engine) preloadPinned(ctx context.Context, r shared.CircuitRequest) error {
+	b, err := e.blueprint(r)
+	if err != nil {
+		return err
+	}
+	e.pinned[b] = true
+	_, err = e.preload(ctx, b)
+	return atBoundary(err)
+}
+
 // circuit returns a compiled circuit, which is made once.
 func (e *Engine) circuit(ctx context.Context, b blueprint) (*circuit, error) {
 	return e.circuits.get(ctx, &e.loading, b, func() (*circuit, error) { return compile(b) })
-}
-
-// key returns a circuit's parameters, which are opened once.
-func (e *Engine) key(ctx context.Context, c *circuit) (*key, error) {
-	return e.keys.get(ctx, &e.loading, c.blueprint, func() (*key, error) {
-		k, err := openKey(e.ctx, e.paramsDir, c, e.config.Parameters.Verify == config.CheckFull)
-		if err != nil {
-			return nil, err
-		}
-		e.log.Info("opened parameters", "set", k.set.ID, "took", k.loadTime)
-		if k.insecure {
-			e.log.Warn("these are INSECURE development parameters: anyone can forge proofs for them", "file", k.file.Name())
-		}
-		return k, nil
-	})
 }
 
 // Prove implements shared.Prover.
@@ -136,8 +143,8 @@ func (e *Engine) Submit(_ context.Context, r shared.Request) (shared.JobID, erro
 	return shared.JobID(pr.ID), nil
 }
 
-// accept checks what can be told without decoding, and gives the request the
-// name and the priority that it lacks.
+// accept checks what can be told without decoding, gives the request the name
+// and the priority that it lacks, and takes the memory for it.
 func (e *Engine) accept(r shared.Request) (pipeline.Request, error) {
 	if err := r.Validate(); err != nil {
 		return pipeline.Request{}, err
@@ -152,13 +159,18 @@ func (e *Engine) accept(r shared.Request) (pipeline.Request, error) {
 	if r.Priority == shared.PriorityUnspecified {
 		r.Priority = e.config.Priority.Of(r.Kind)
 	}
+	payload, err := e.reservePayload(&r)
+	if err != nil {
+		return pipeline.Request{}, err
+	}
 	return pipeline.Request{
-		ID: r.ID, Kind: r.Kind, SectorSize: r.SectorSize, Priority: r.Priority, Deadline: r.Deadline,
+		ID: r.ID, Kind: r.Kind, SectorSize: r.SectorSize, Priority: r.Priority, Deadline: r.Deadline, Payload: payload,
 		Open: func(ctx context.Context) (pipeline.Job, error) { return e.openJob(ctx, &r) },
 	}, nil
 }
 
-// refusal is why the pipeline did not take a request, as the boundary knows it.
+// refusal is why the pipeline did not take or prove a request, as the boundary
+// knows it.
 func refusal(err error) error {
 	var duplicate *pipeline.DuplicateError
 	switch {
@@ -167,7 +179,7 @@ func refusal(err error) error {
 	case errors.Is(err, pipeline.ErrClosed):
 		return &shared.BusyError{Resource: "the prover, which is shutting down,"}
 	}
-	return err
+	return atBoundary(err)
 }
 
 // Await implements shared.Prover.
@@ -201,8 +213,7 @@ func (e *Engine) Close() error {
 	e.loading.Wait()
 	var errs []error
 	for _, k := range e.keys.values() {
-		e.device.Evict(k.file)
-		errs = append(errs, k.file.Close())
+		errs = append(errs, e.close(k))
 	}
 	if path := e.config.Timeline.File; path != "" && e.recorder != nil {
 		errs = append(errs, writeFile(path, e.recorder.Recording().WriteText))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/interlock-prover/interlock/prover/groth16"
+	"github.com/interlock-prover/interlock/prover/interlock"
 	"github.com/interlock-prover/interlock/prover/pipeline"
 	"github.com/interlock-prover/interlock/prover/witness"
 	"github.com/interlock-prover/interlock/shared"
@@ -29,6 +30,7 @@ func (e *Engine) openJob(ctx context.Context, r *shared.Request) (pipeline.Job, 
 	if err != nil {
 		return nil, atBoundary(err)
 	}
+	r.Vanilla = nil // the statement is all that is left to prove
 	if err := s.check(ctx); err != nil {
 		return nil, atBoundary(err)
 	}
@@ -49,10 +51,10 @@ func (j *job) Load(ctx context.Context) error {
 	return atBoundary(err)
 }
 
-// WitnessBytes implements pipeline.Job.
-func (j *job) WitnessBytes() int64 {
+// HostMemory implements pipeline.Job.
+func (j *job) HostMemory() interlock.Claim {
 	footprint := j.engine.device.Footprint(j.key.file, j.circuit.groth)
-	return j.circuit.groth.System.Layout().Bytes() + footprint.WorkBytes
+	return interlock.Claim{Bytes: j.circuit.groth.System.Layout().Bytes() + footprint.WorkBytes, With: j.key.points}
 }
 
 // Witness implements pipeline.Job.
@@ -127,7 +129,7 @@ func randomBlinding(int) (groth16.Blinding, error) { return groth16.NewBlinding(
 var _ pipeline.Device = (*device)(nil)
 
 // WorkBytes implements pipeline.Device. The CPU device's memory is the host's,
-// which job.WitnessBytes counts.
+// which job.HostMemory counts.
 func (d *device) WorkBytes(pipeline.Job) int64 { return 0 }
 
 // Prepare implements pipeline.Device.

@@ -8,46 +8,99 @@ import (
 	"time"
 
 	"github.com/interlock-prover/interlock/prover/groth16"
+	"github.com/interlock-prover/interlock/prover/interlock"
 	"github.com/interlock-prover/interlock/prover/params"
 	"github.com/interlock-prover/interlock/shared"
+	"github.com/interlock-prover/interlock/shared/config"
 )
 
-// key is an opened proving key with its verifying key.
+// key is an opened proving key with its verifying key. An open key takes next to
+// no memory; its points, which the device keeps, are the budget's resident:
+// partitions that work with them hold it, and it is evicted when others need the
+// memory.
 type key struct {
 	set      params.Set
 	file     *params.File
 	vk       *groth16.PreparedVerifyingKey
-	insecure bool // development parameters
+	points   *interlock.Resident
+	bytes    int64 // of points
+	insecure bool  // development parameters
 	loadTime time.Duration
-	evicted  bool // under the engine's mu
+
+	// Under the engine's mu:
+	users   int  // requests
+	dropped bool // closed by the last of them
 }
 
-// hold returns a circuit's parameters, which nobody evicts until release.
+// key returns a circuit's parameters, which are opened once.
+func (e *Engine) key(ctx context.Context, c *circuit) (*key, error) {
+	return e.keys.get(ctx, &e.loading, c.blueprint, func() (*key, error) {
+		k, err := e.openKey(e.ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		e.log.Info("opened parameters", "set", k.set.ID, "took", k.loadTime)
+		if k.insecure {
+			e.log.Warn("these are INSECURE development parameters: anyone can forge proofs for them", "file", k.file.Name())
+		}
+		return k, nil
+	})
+}
+
+// hold returns a circuit's parameters, whose file stays open until release. A
+// file that has changed since it was opened is opened anew.
 func (e *Engine) hold(ctx context.Context, c *circuit) (*key, error) {
 	for {
 		k, err := e.key(ctx, c)
 		if err != nil {
 			return nil, err
 		}
+		changed := k.file.Changed()
 		e.mu.Lock()
-		evicted := k.evicted // between key and here
-		if !evicted {
-			e.users[k]++
+		if changed != nil && !k.dropped {
+			e.log.Warn("opening parameters anew", "set", k.set.ID, "why", changed)
+			e.drop(c.blueprint, k)
 		}
+		usable := !k.dropped // or it was dropped between key and here
+		if usable {
+			k.users++
+		}
+		unused := k.users == 0
 		e.mu.Unlock()
-		if !evicted {
+		if usable {
 			return k, nil
 		}
+		if changed != nil && unused {
+			if err := e.close(k); err != nil {
+				return nil, err
+			}
+		}
 	}
+}
+
+// drop has the next request open parameters anew, under mu.
+func (e *Engine) drop(b blueprint, k *key) {
+	k.dropped = true
+	e.keys.drop(b)
 }
 
 // release undoes a hold.
 func (e *Engine) release(k *key) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.users[k]--; e.users[k] == 0 {
-		delete(e.users, k)
+	k.users--
+	last := k.users == 0 && k.dropped
+	e.mu.Unlock()
+	if last {
+		if err := e.close(k); err != nil {
+			e.log.Warn("closing parameters", "error", err)
+		}
 	}
+}
+
+// close gives everything of a key back that no request holds any more.
+func (e *Engine) close(k *key) error {
+	k.points.Drop()
+	return k.file.Close()
 }
 
 // Preload implements shared.Toolbox.
@@ -57,50 +110,58 @@ func (e *Engine) Preload(ctx context.Context, r shared.CircuitRequest) (shared.P
 	if err != nil {
 		return shared.PreloadResult{}, err
 	}
-	c, err := e.circuit(ctx, b)
+	loaded, err := e.preload(ctx, b)
 	if err != nil {
-		return shared.PreloadResult{}, err
-	}
-	_, loaded := e.keys.lookUp(b)
-	k, err := e.hold(ctx, c)
-	if err != nil {
-		return shared.PreloadResult{}, atBoundary(err)
-	}
-	defer e.release(k)
-	if err := e.device.Preload(ctx, k.file, c.groth); err != nil {
 		return shared.PreloadResult{}, atBoundary(err)
 	}
 	return shared.PreloadResult{AlreadyLoaded: loaded, Elapsed: time.Since(start)}, nil
 }
 
+func (e *Engine) preload(ctx context.Context, b blueprint) (alreadyLoaded bool, err error) {
+	c, err := e.circuit(ctx, b)
+	if err != nil {
+		return false, err
+	}
+	k, err := e.hold(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	defer e.release(k)
+	_, alreadyLoaded = k.points.Users()
+	memory, err := e.memory.Reserve(ctx, interlock.Claim{With: k.points})
+	if err != nil {
+		return false, err
+	}
+	defer memory.Release()
+	return alreadyLoaded, e.device.Preload(ctx, k.file, c.groth)
+}
+
 // Evict implements shared.Toolbox.
-func (e *Engine) Evict(ctx context.Context, r shared.CircuitRequest) (shared.EvictResult, error) {
+func (e *Engine) Evict(_ context.Context, r shared.CircuitRequest) (shared.EvictResult, error) {
 	b, err := e.blueprint(r)
 	if err != nil {
 		return shared.EvictResult{}, err
 	}
-	c, err := e.circuit(ctx, b)
-	if err != nil {
-		return shared.EvictResult{}, err
-	}
 	e.mu.Lock()
-	k, loaded := e.keys.lookUp(b)
-	users := e.users[k]
-	if loaded && users == 0 {
-		k.evicted = true
-		e.keys.drop(b)
+	k, open := e.keys.lookUp(b)
+	users := 0
+	if open {
+		if users = k.users; users == 0 {
+			e.drop(b, k)
+		}
 	}
 	e.mu.Unlock()
 	switch {
-	case !loaded:
+	case !open:
 		return shared.EvictResult{}, nil
 	case users > 0:
 		return shared.EvictResult{}, &shared.BusyError{Resource: fmt.Sprintf("the parameter set %s, held by %d requests,", k.set.ID, users)}
 	}
-	freed := e.device.Footprint(k.file, c.groth).KeyBytes
-	e.device.Evict(k.file)
-	e.log.Info("evicted parameters", "set", k.set.ID)
-	return shared.EvictResult{WasLoaded: true, FreedBytes: uint64(freed)}, k.file.Close()
+	result := shared.EvictResult{WasLoaded: true}
+	if _, loaded := k.points.Users(); loaded {
+		result.FreedBytes = uint64(k.bytes)
+	}
+	return result, e.close(k)
 }
 
 // blueprint checks a request for a circuit and says which it means.
@@ -112,33 +173,41 @@ func (e *Engine) blueprint(r shared.CircuitRequest) (blueprint, error) {
 	return b, atBoundary(err)
 }
 
-// openKey maps a parameter file and compares it with its verifying key's file
-// and with the circuit. full also checks every point.
-func openKey(ctx context.Context, dir string, c *circuit, full bool) (*key, error) {
+// openKey maps a parameter file and compares it with its verifying key's file,
+// with the circuit and with the manifest, as far as the configuration asks for.
+func (e *Engine) openKey(ctx context.Context, c *circuit) (*key, error) {
 	start := time.Now()
 	set := c.blueprint.set()
-	file, err := set.Open(dir)
+	file, err := set.Open(e.paramsDir)
 	if err != nil {
 		return nil, err
 	}
 	k := &key{set: set, file: file, insecure: params.IsInsecureVK(file.VerifyingKey())}
-	if err := k.check(ctx, dir, c, full); err != nil {
+	if err := e.checkKey(ctx, k, c); err != nil {
 		return nil, errors.Join(err, file.Close())
+	}
+	k.bytes = e.device.Footprint(file, c.groth).KeyBytes
+	k.points = e.memory.NewResident("the parameters "+set.ID, k.bytes, func() {
+		e.device.Evict(file)
+		e.log.Info("evicted parameters", "set", set.ID, "bytes", k.bytes)
+	})
+	if e.pinned[c.blueprint] {
+		k.points.Pin()
 	}
 	k.loadTime = time.Since(start)
 	return k, nil
 }
 
-func (k *key) check(ctx context.Context, dir string, c *circuit, full bool) error {
-	path := k.set.ParamsPath(dir)
-	vk, err := k.set.ReadVK(ctx, dir)
+func (e *Engine) checkKey(ctx context.Context, k *key, c *circuit) error {
+	path, vkPath := k.set.ParamsPath(e.paramsDir), k.set.VKPath(e.paramsDir)
+	vk, err := k.set.ReadVK(ctx, e.paramsDir)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(params.AppendVK(nil, vk), params.AppendVK(nil, k.file.VerifyingKey())) {
 		return &params.Error{
 			Path:   path,
-			Reason: fmt.Sprintf("its verifying key is not the one in %s: the two files belong to different sets", k.set.VKPath(dir)),
+			Reason: fmt.Sprintf("its verifying key is not the one in %s: the two files belong to different sets", vkPath),
 			Remedy: "fetch both files again",
 		}
 	}
@@ -151,16 +220,44 @@ func (k *key) check(ctx context.Context, dir string, c *circuit, full bool) erro
 			}
 		}
 	}
-	if full {
-		if _, err := k.file.Verify(ctx, nil); err != nil {
+	if e.manifest != nil {
+		if err := e.manifest.CheckFile(ctx, vkPath); err != nil {
+			return err
+		}
+	}
+	if e.config.Parameters.Verify == config.CheckFull {
+		if err := e.checkFully(ctx, k.file); err != nil {
 			return err
 		}
 	}
 	k.vk, err = vk.Prepare()
 	if err != nil {
-		return &params.Error{Path: k.set.VKPath(dir), Reason: err.Error(), Remedy: "fetch the file again", Err: err}
+		return &params.Error{Path: vkPath, Reason: err.Error(), Remedy: "fetch the file again", Err: err}
 	}
 	return nil
+}
+
+// checkFully checks every point of a file, unless that was done for this version
+// of it, and compares its digest with the manifest's.
+func (e *Engine) checkFully(ctx context.Context, f *params.File) error {
+	r, changed := f.Recall()
+	if changed != "" {
+		e.log.Warn("a parameter file is another than was checked before and is checked anew", "file", f.Name(), "before", changed)
+	}
+	if r == nil {
+		var err error
+		if r, err = f.Verify(ctx, nil); err != nil {
+			return err
+		}
+		if err := f.Remember(r); err != nil {
+			e.log.Warn("a parameter file will be checked again at the next start, since it cannot be noted that it was", "file", f.Name(), "error", err)
+		}
+		e.log.Info("checked every point of a parameter file", "file", f.Name(), "blake2b", r.Blake2b[:32])
+	}
+	if e.manifest == nil {
+		return nil
+	}
+	return e.manifest.Check(f.Name(), r.Blake2b)
 }
 
 // readVK is the verifying key of a circuit, for verification alone.

@@ -15,8 +15,9 @@ func (e *Engine) Status(context.Context) (shared.Status, error) {
 	s := shared.Status{
 		Version: shared.Version, PID: os.Getpid(), Uptime: time.Since(e.start),
 		Completed: p.Completed, Failed: p.Failed,
-		MemoryBudgetBytes: uint64(p.HostMemoryBytes), MemoryUsedBytes: uint64(p.HostMemoryUsedBytes),
-		Params: e.paramsStatus(),
+		MemoryBudgetBytes: uint64(e.memory.Capacity() + e.requests.Capacity()),
+		MemoryUsedBytes:   uint64(e.memory.Used() + e.requests.Used()),
+		Params:            e.paramsStatus(),
 	}
 	for _, d := range p.Devices {
 		s.Devices = append(s.Devices, deviceStatus(d, p))
@@ -58,7 +59,7 @@ func (e *Engine) paramsStatus() []shared.ParamsStatus {
 	var out []shared.ParamsStatus
 	for _, k := range e.keys.values() {
 		e.mu.Lock()
-		users := e.users[k]
+		users := k.users
 		e.mu.Unlock()
 		kind, err := shared.ParseKind(k.set.Kind)
 		if err != nil {
@@ -68,9 +69,13 @@ func (e *Engine) paramsStatus() []shared.ParamsStatus {
 		if err != nil {
 			continue
 		}
+		where := "disk"
+		if _, loaded := k.points.Users(); loaded {
+			where = "memory"
+		}
 		out = append(out, shared.ParamsStatus{
 			Kind: kind, SectorSize: size, Bytes: uint64(k.file.SizeBytes()),
-			Users: users, Where: "memory", Insecure: k.insecure,
+			Users: users, Where: where, Insecure: k.insecure,
 		})
 	}
 	return out

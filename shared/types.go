@@ -423,7 +423,7 @@ type ParamsStatus struct {
 	Kind       Kind
 	SectorSize SectorSize
 	Bytes      uint64
-	Users      int    // partitions that hold it
+	Users      int    // requests that hold it
 	Where      string // "device", "memory" or "disk"
 	Insecure   bool   // development parameters
 }

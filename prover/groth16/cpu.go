@@ -12,6 +12,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/interlock-prover/interlock/prover/memory"
 	"github.com/interlock-prover/interlock/prover/msm"
 	"github.com/interlock-prover/interlock/prover/witness"
 )
@@ -22,7 +23,6 @@ import (
 type CPU struct {
 	name    string
 	threads int
-	buffers sync.Pool // of *[]fr.Element; the garbage collector empties it
 
 	mu   sync.Mutex
 	keys map[Source]*cpuKey
@@ -31,9 +31,13 @@ type CPU struct {
 // cpuKey is a key that is loaded or being loaded.
 type cpuKey struct {
 	done      chan struct{} // closed when the rest is set
-	pk        *ProvingKey
+	pk        *ProvingKey   // in blocks of package memory, unless it is the caller's
 	err       error
 	cancelled bool // err is that the loading caller gave up
+
+	// Under the device's mu:
+	users   int  // who loads it, waits for it or works with it
+	evicted bool // freed by the last of them
 }
 
 var _ Device = (*CPU)(nil)
@@ -67,16 +71,35 @@ func (d *CPU) Footprint(key Source, c *Circuit) Footprint {
 			f.KeyBytes += int64(c.QueryLen(q)) * size
 		}
 	}
-	// The values of A, B and C; the scalars and buckets of three sums at a
-	// time (see msm.G1).
-	f.WorkBytes = 3*fr.Bytes*int64(c.Domain) +
-		3*(fr.Bytes+8)*int64(min(c.Domain, 4<<20)) + 3*int64(d.threads)*(36<<20)
+	f.WorkBytes = d.workBytes(c)
 	return f
+}
+
+// workBytes is what a device phase takes at most: the values of A, B and C or,
+// once A has become H, those of H and the sum over it; beside that the sums over
+// the variables that are not bits, in G1 and in G2 (see Execute).
+func (d *CPU) workBytes(c *Circuit) int64 {
+	domain := fr.Bytes * int64(c.Domain)
+	quotient := max(3*domain, domain+d.sumBytes(c.Domain, g1PointBytes))
+	full := c.System.Layout().NumFull() + c.System.NumInputs()
+	return quotient + d.sumBytes(full, g1PointBytes) + d.sumBytes(full, g2PointBytes)
+}
+
+// sumBytes is what a sum over n scalars takes (see msm.G1): of each its digits
+// and where it and its base are, of each thread its order of the scalars, 2^17
+// buckets at most and a block of points.
+func (d *CPU) sumBytes(n int, pointBytes int64) int64 {
+	const chunk, maxBuckets, block = 4 << 20, 1 << 17, 2 << 20
+	perThread := 8*int64(min(n, chunk)) + min(int64(n), maxBuckets)*(pointBytes+4) + block
+	return int64(n)*8 + fr.Bytes*int64(min(n, chunk)) + int64(d.threads)*perThread
 }
 
 // Preload implements Device.
 func (d *CPU) Preload(ctx context.Context, key Source, c *Circuit) error {
-	_, err := d.load(ctx, key, c)
+	k, err := d.load(ctx, key, c)
+	if err == nil {
+		d.leave(k)
+	}
 	return err
 }
 
@@ -84,17 +107,25 @@ func (d *CPU) Preload(ctx context.Context, key Source, c *Circuit) error {
 func (d *CPU) Evict(key Source) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	k, found := d.keys[key]
+	if !found {
+		return
+	}
 	delete(d.keys, key)
+	k.evicted = true
+	if k.users == 0 {
+		k.pk.free()
+	}
 }
 
 // load returns the points of a key, decoding them at most once however many
-// callers ask for it at the same time.
-func (d *CPU) load(ctx context.Context, key Source, c *Circuit) (*ProvingKey, error) {
+// callers ask for it at the same time. They stay at least until leave.
+func (d *CPU) load(ctx context.Context, key Source, c *Circuit) (*cpuKey, error) {
 	if err := c.checkKey(key); err != nil {
 		return nil, err
 	}
 	if pk, ok := key.(*ProvingKey); ok {
-		return pk, nil
+		return &cpuKey{pk: pk}, nil
 	}
 	for {
 		d.mu.Lock()
@@ -103,10 +134,10 @@ func (d *CPU) load(ctx context.Context, key Source, c *Circuit) (*ProvingKey, er
 			k = &cpuKey{done: make(chan struct{})}
 			d.keys[key] = k
 		}
+		k.users++
 		d.mu.Unlock()
 		if !found {
-			k.pk, k.err = readKey(ctx, key)
-			if k.err != nil {
+			if k.pk, k.err = readKey(ctx, key); k.err != nil {
 				k.cancelled = ctx.Err() != nil
 				d.mu.Lock()
 				if d.keys[key] == k {
@@ -115,36 +146,76 @@ func (d *CPU) load(ctx context.Context, key Source, c *Circuit) (*ProvingKey, er
 				d.mu.Unlock()
 			}
 			close(k.done)
-			return k.pk, k.err
+		} else {
+			select {
+			case <-k.done:
+			case <-ctx.Done():
+				d.leave(k)
+				return nil, context.Cause(ctx)
+			}
 		}
-		select {
-		case <-k.done:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if k.err == nil {
+			return k, nil
 		}
-		if !k.cancelled {
-			return k.pk, k.err
+		d.leave(k)
+		if !found || !k.cancelled {
+			return nil, k.err
 		}
 	}
 }
 
+// leave undoes load.
+func (d *CPU) leave(k *cpuKey) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if k.users--; k.users == 0 && k.evicted {
+		k.pk.free()
+	}
+}
+
+// readKey decodes a key into blocks of package memory.
 func readKey(ctx context.Context, key Source) (*ProvingKey, error) {
 	pk := &ProvingKey{VK: key.VerifyingKey()}
+	err := pk.read(ctx, key)
+	if err != nil {
+		pk.free()
+		return nil, err
+	}
+	return pk, nil
+}
+
+func (pk *ProvingKey) read(ctx context.Context, key Source) (err error) {
 	for _, part := range []struct {
 		q  Query
 		to *[]bls12381.G1Affine
 	}{{QueryH, &pk.H}, {QueryL, &pk.L}, {QueryA, &pk.A}, {QueryBG1, &pk.BG1}} {
-		points := make([]bls12381.G1Affine, key.Len(part.q))
-		if err := key.ReadG1(ctx, part.q, 0, points); err != nil {
-			return nil, fmt.Errorf("loading query %s: %w", part.q, err)
+		if *part.to, err = memory.Alloc[bls12381.G1Affine](key.Len(part.q)); err != nil {
+			return err
 		}
-		*part.to = points
+		if err := key.ReadG1(ctx, part.q, 0, *part.to); err != nil {
+			return fmt.Errorf("loading query %s: %w", part.q, err)
+		}
 	}
-	pk.BG2 = make([]bls12381.G2Affine, key.Len(QueryBG2))
+	if pk.BG2, err = memory.Alloc[bls12381.G2Affine](key.Len(QueryBG2)); err != nil {
+		return err
+	}
 	if err := key.ReadG2(ctx, 0, pk.BG2); err != nil {
-		return nil, fmt.Errorf("loading query %s: %w", QueryBG2, err)
+		return fmt.Errorf("loading query %s: %w", QueryBG2, err)
 	}
-	return pk, nil
+	return nil
+}
+
+// free gives the blocks of readKey back, where there are any.
+func (pk *ProvingKey) free() {
+	if pk == nil {
+		return
+	}
+	for _, points := range []*[]bls12381.G1Affine{&pk.H, &pk.L, &pk.A, &pk.BG1} {
+		memory.Free(*points)
+		*points = nil
+	}
+	memory.Free(pk.BG2)
+	pk.BG2 = nil
 }
 
 // Prepare implements Device.
@@ -152,41 +223,22 @@ func (d *CPU) Prepare(ctx context.Context, key Source, c *Circuit, w *witness.Wi
 	if err := c.checkWitness(w); err != nil {
 		return nil, err
 	}
-	pk, err := d.load(ctx, key, c)
+	k, err := d.load(ctx, key, c)
 	if err != nil {
 		return nil, err
 	}
-	return &cpuWork{
-		device: d, pk: pk, circuit: c, witness: w,
-		a: d.buffer(c.Domain), b: d.buffer(c.Domain), c: d.buffer(c.Domain),
-	}, nil
-}
-
-// buffer returns n elements of arbitrary content.
-func (d *CPU) buffer(n int) []fr.Element {
-	if p, ok := d.buffers.Get().(*[]fr.Element); ok && cap(*p) >= n {
-		return (*p)[:n]
-	}
-	return make([]fr.Element, n)
-}
-
-// free gives a buffer back and clears the variable that holds it.
-func (d *CPU) free(v *[]fr.Element) {
-	if *v == nil {
-		return
-	}
-	give := *v
-	*v = nil
-	d.buffers.Put(&give)
+	return &cpuWork{device: d, key: k, circuit: c, witness: w}, nil
 }
 
 // cpuWork is a proof on the CPU.
 type cpuWork struct {
 	device  *CPU
-	pk      *ProvingKey
+	key     *cpuKey
 	circuit *Circuit
 	witness *witness.Witness
-	a, b, c []fr.Element // values of A, B, C on the domain; a becomes H
+	// a, b, c are the values of A, B, C on the domain, in blocks of package
+	// memory that the device phase makes, since only it needs them; a becomes H.
+	a, b, c []fr.Element
 
 	sums     *sums
 	released bool
@@ -209,14 +261,17 @@ func (w *cpuWork) Execute(ctx context.Context) error {
 	if w.sums != nil {
 		return errors.New("device phase was executed before")
 	}
-	s := &sums{}
+	if err := w.makeBuffers(); err != nil {
+		return err
+	}
+	s, pk := &sums{}, w.key.pk
 	strands, ctx := errgroup.WithContext(ctx)
 	strands.Go(func() (err error) {
 		if err := w.quotient(ctx); err != nil {
 			return fmt.Errorf("quotient: %w", err)
 		}
 		// The quotient's degree is at most n-2: its last coefficient has no point.
-		s.h, err = msm.G1(ctx, w.pk.H, w.a[:len(w.pk.H)], w.device.threads)
+		s.h, err = msm.G1(ctx, pk.H, w.a[:len(pk.H)], w.device.threads)
 		return sumError(QueryH, err)
 	})
 	strands.Go(func() error { return w.sumsG1(ctx, s) })
@@ -250,9 +305,9 @@ func (w *cpuWork) quotient(ctx context.Context) error {
 	clear(w.a[n+copy(w.a[n:], w.witness.Inputs):])
 	clear(w.b[n:])
 	clear(w.c[n:])
-	err := w.circuit.transforms().quotient(ctx, w.a, w.b, w.c, func() { w.device.free(&w.b) }, threads)
+	err := w.circuit.transforms().quotient(ctx, w.a, w.b, w.c, func() { free(&w.b) }, threads)
 	if err == nil {
-		w.device.free(&w.c)
+		free(&w.c)
 	}
 	return err
 }
@@ -276,26 +331,26 @@ func (w *cpuWork) bInputs() (*msm.Compact, int) {
 func (w *cpuWork) sumsG1(ctx context.Context, s *sums) error {
 	threads := w.device.threads
 	var err error
-	if s.l, err = msm.G1Compact(ctx, w.pk.L, w.aux(nil), threads); err != nil {
+	if s.l, err = msm.G1Compact(ctx, w.key.pk.L, w.aux(nil), threads); err != nil {
 		return sumError(QueryL, err)
 	}
 
 	inputs := w.witness.Inputs
-	a, err := msm.G1(ctx, w.pk.A[:len(inputs)], inputs, threads)
+	a, err := msm.G1(ctx, w.key.pk.A[:len(inputs)], inputs, threads)
 	if err != nil {
 		return sumError(QueryA, err)
 	}
-	if s.a, err = msm.G1Compact(ctx, w.pk.A[len(inputs):], w.aux(w.circuit.Density.AAux), threads); err != nil {
+	if s.a, err = msm.G1Compact(ctx, w.key.pk.A[len(inputs):], w.aux(w.circuit.Density.AAux), threads); err != nil {
 		return sumError(QueryA, err)
 	}
 	s.a.AddAssign(&a)
 
 	bInputs, n := w.bInputs()
-	b, err := msm.G1Compact(ctx, w.pk.BG1[:n], bInputs, threads)
+	b, err := msm.G1Compact(ctx, w.key.pk.BG1[:n], bInputs, threads)
 	if err != nil {
 		return sumError(QueryBG1, err)
 	}
-	if s.b1, err = msm.G1Compact(ctx, w.pk.BG1[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
+	if s.b1, err = msm.G1Compact(ctx, w.key.pk.BG1[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
 		return sumError(QueryBG1, err)
 	}
 	s.b1.AddAssign(&b)
@@ -306,11 +361,11 @@ func (w *cpuWork) sumsG1(ctx context.Context, s *sums) error {
 func (w *cpuWork) sumsG2(ctx context.Context, s *sums) error {
 	threads := w.device.threads
 	bInputs, n := w.bInputs()
-	b, err := msm.G2Compact(ctx, w.pk.BG2[:n], bInputs, threads)
+	b, err := msm.G2Compact(ctx, w.key.pk.BG2[:n], bInputs, threads)
 	if err != nil {
 		return sumError(QueryBG2, err)
 	}
-	if s.b2, err = msm.G2Compact(ctx, w.pk.BG2[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
+	if s.b2, err = msm.G2Compact(ctx, w.key.pk.BG2[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
 		return sumError(QueryBG2, err)
 	}
 	s.b2.AddAssign(&b)
@@ -327,19 +382,38 @@ func (w *cpuWork) Finish(ctx context.Context, b Blinding) (*Proof, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	}
-	return w.sums.assemble(w.pk.VK, b)
+	return w.sums.assemble(w.key.pk.VK, b)
 }
 
 // Release implements Work.
 func (w *cpuWork) Release() {
-	w.freeBuffers()
-	w.released, w.sums, w.pk, w.witness = true, nil, nil, nil
+	if w.released {
+		return
+	}
+	w.device.leave(w.key)
+	w.released, w.sums, w.key, w.witness = true, nil, nil, nil
+}
+
+func (w *cpuWork) makeBuffers() (err error) {
+	for _, v := range []*[]fr.Element{&w.a, &w.b, &w.c} {
+		if *v, err = memory.Alloc[fr.Element](w.circuit.Domain); err != nil {
+			w.freeBuffers()
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *cpuWork) freeBuffers() {
-	w.device.free(&w.a)
-	w.device.free(&w.b)
-	w.device.free(&w.c)
+	free(&w.a)
+	free(&w.b)
+	free(&w.c)
+}
+
+// free gives a block back and clears the variable that holds it.
+func free(v *[]fr.Element) {
+	memory.Free(*v)
+	*v = nil
 }
 
 // assemble makes the proof, [Groth16, section 3.2]:

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-prover/interlock/prover/constraint"
+	"github.com/interlock-prover/interlock/prover/memory"
 	"github.com/interlock-prover/interlock/prover/witness"
 )
 
@@ -423,6 +424,56 @@ func TestConcurrentProofs(t *testing.T) {
 	require.Equal(t, 8, source.readG1(), "after eviction it is read again")
 }
 
+// However loading, proving, cancelling and evicting meet: work goes on with the key it began with, and after the last of
+// it and Evict no block is left.
+func TestEvictionFreesAllBlocks(t *testing.T) {
+	c := testCircuit(t, 50)
+	pk := testKey(t, c)
+	pvk, err := pk.VK.Prepare()
+	require.NoError(t, err)
+	device := NewCPU("cpu", 2)
+	source := &countingSource{ProvingKey: pk}
+	before := memory.Outside()
+	w := testWitness(c, 7, fr.One())
+
+	work, err := device.Prepare(t.Context(), source, c, w)
+	require.NoError(t, err)
+	loaded := memory.Outside()
+	require.Greater(t, loaded, before)
+	device.Evict(source)
+	require.Equal(t, loaded, memory.Outside(), "the work still needs it")
+	work.Release()
+	require.Equal(t, before, memory.Outside())
+
+	var wg sync.WaitGroup
+	for k := range 4 {
+		wg.Go(func() {
+			for i := range 6 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if (k+i)%3 == 0 {
+					cancel()
+				}
+				p, err := prove(ctx, device, source, c, w, newBlinding(t))
+				cancel()
+				if errors.Is(err, context.Canceled) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if ok, err := pvk.Verify(w.Inputs[1:], p); !ok || err != nil {
+					t.Errorf("valid: %v, error: %v", ok, err)
+				}
+				device.Evict(source)
+			}
+		})
+	}
+	wg.Wait()
+	device.Evict(source)
+	require.Equal(t, before, memory.Outside())
+}
+
 // countingSource is a key outside of memory that counts reads and can block or
 // fail them.
 type countingSource struct {
@@ -480,7 +531,9 @@ func TestKeyLoading(t *testing.T) {
 
 	device.Evict(source)
 	source.fail = errors.New("disk on fire")
+	before := memory.Outside()
 	require.ErrorIs(t, device.Preload(t.Context(), source, c), source.fail)
+	require.Equal(t, before, memory.Outside())
 	source.fail = nil
 	require.NoError(t, device.Preload(t.Context(), source, c))
 }

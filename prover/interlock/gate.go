@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// gate lets through what its units suffice for, in the order of arrival. Lock, Semaphore and Budget are gates of one
-// unit, of counted signals and of bytes.
+// gate lets through what its units suffice for, in the order of arrival. Lock and Semaphore are gates of one unit and of
+// counted signals.
 type gate struct {
 	mu      sync.Mutex
 	units   int64     // free
@@ -51,13 +51,6 @@ func (g *gate) acquire(ctx context.Context, n int64) error {
 	}
 	g.serve() // those behind may want less
 	return context.Cause(ctx)
-}
-
-// tryAcquire takes n units if that needs no waiting.
-func (g *gate) tryAcquire(n int64) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.take(n)
 }
 
 func (g *gate) take(n int64) bool {

@@ -168,7 +168,7 @@ func TestBudgetRandomSchedules(t *testing.T) {
 				if patience < 4 {
 					defer time.AfterFunc(time.Duration(patience)*time.Millisecond, cancel).Stop()
 				}
-				r, err := b.Reserve(ctx, bytes)
+				r, err := b.Reserve(ctx, Claim{Bytes: bytes})
 				if err != nil {
 					if !errors.Is(err, context.Canceled) {
 						t.Error(err)
@@ -225,7 +225,7 @@ func TestEndedContextTakesNothing(t *testing.T) {
 	lock, signals, budget := NewLock(), NewSemaphore(1), NewBudget("test memory", 1)
 	require.ErrorIs(t, lock.Do(ctx, func() error { t.Error("ran"); return nil }), why)
 	require.ErrorIs(t, signals.Wait(ctx), why)
-	_, err := budget.Reserve(ctx, 1)
+	_, err := budget.Reserve(ctx, Claim{Bytes: 1})
 	require.ErrorIs(t, err, why)
 	require.NoError(t, lock.Do(t.Context(), func() error { return nil }))
 	require.NoError(t, signals.Wait(t.Context()))
@@ -236,23 +236,23 @@ func TestEndedContextTakesNothing(t *testing.T) {
 func TestBudgetIsFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget("test memory", 10)
-		small, err := b.Reserve(t.Context(), 4)
+		small, err := b.Reserve(t.Context(), Claim{Bytes: 4})
 		require.NoError(t, err)
 		ctx, giveUp := context.WithCancel(t.Context())
 		var got []string
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_, err := b.Reserve(ctx, 8)
+			_, err := b.Reserve(ctx, Claim{Bytes: 8})
 			require.ErrorIs(t, err, context.Canceled)
 		})
 		synctest.Wait()
 		wg.Go(func() {
-			_, err := b.Reserve(t.Context(), 1)
+			_, err := b.Reserve(t.Context(), Claim{Bytes: 1})
 			require.NoError(t, err)
 			got = append(got, "one")
 		})
 		synctest.Wait()
-		_, ok := b.TryReserve(1)
+		_, ok := b.TryReserve(Claim{Bytes: 1})
 		require.False(t, ok, "one more byte is free, but others wait")
 		require.Empty(t, got)
 		giveUp()
@@ -267,16 +267,16 @@ func TestBudgetIsFirstComeFirstServed(t *testing.T) {
 // What can never fit is refused at once, with the arithmetic.
 func TestBudgetRefusesWhatCanNeverFit(t *testing.T) {
 	b := NewBudget("memory of GPU 0", 3<<30)
-	_, err := b.Reserve(t.Context(), 4<<30+512<<20)
+	_, err := b.Reserve(t.Context(), Claim{Bytes: 4<<30 + 512<<20})
 	var tooLarge *TooLargeError
 	require.ErrorAs(t, err, &tooLarge)
 	require.Equal(t, &TooLargeError{Budget: "memory of GPU 0", WantBytes: 4<<30 + 512<<20, BudgetBytes: 3 << 30}, tooLarge)
 	require.EqualError(t, err, "memory of GPU 0: 4831838208 bytes (4.50 GiB) are needed, "+
 		"3221225472 bytes (3.00 GiB) are all there is: 1610612736 bytes (1.50 GiB) too few")
-	_, ok := b.TryReserve(3<<30 + 1)
+	_, ok := b.TryReserve(Claim{Bytes: 3<<30 + 1})
 	require.False(t, ok)
-	require.Panics(t, func() { _ = b.Check(-1) })
-	all, ok := b.TryReserve(3 << 30)
+	require.Panics(t, func() { _ = b.Check(Claim{Bytes: -1}) })
+	all, ok := b.TryReserve(Claim{Bytes: 3 << 30})
 	require.True(t, ok)
 	all.Release()
 }
@@ -284,7 +284,7 @@ func TestBudgetRefusesWhatCanNeverFit(t *testing.T) {
 // No budget admits all.
 func TestNilBudget(t *testing.T) {
 	var none *Budget
-	r, err := none.Reserve(t.Context(), 1<<60)
+	r, err := none.Reserve(t.Context(), Claim{Bytes: 1 << 60})
 	require.NoError(t, err)
 	r.Release()
 	require.Zero(t, none.Capacity()+none.Used())

@@ -93,9 +93,9 @@ func (p *Pipeline) size(r *request) error {
 	if n := r.job.Partitions(); n < 1 {
 		return fmt.Errorf("request %s has %d partitions", r.ID, n)
 	}
-	r.witnessBytes = r.job.WitnessBytes()
-	if err := p.memory.Check(r.witnessBytes); err != nil {
-		return fmt.Errorf("witness of request %s: %w", r.ID, err)
+	r.hostMemory = r.job.HostMemory()
+	if err := p.memory.Check(r.hostMemory); err != nil {
+		return fmt.Errorf("a partition of request %s: %w", r.ID, err)
 	}
 	r.workBytes = map[*device]int64{}
 	for _, d := range p.devices {
@@ -110,6 +110,7 @@ func (p *Pipeline) closeJob(r *request) {
 		p.cleanUp(r, "closing a request", r.job.Close)
 	}
 	r.job, r.Open, r.workBytes = nil, nil, nil // what is kept of an answered request is its answer
+	r.Payload.Release()
 }
 
 // assembly puts the proofs of a request's partitions together.

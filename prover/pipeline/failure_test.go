@@ -350,7 +350,7 @@ func (ph rudePhase) Measurements() []Measurement { panic(errFault) }
 
 // Methods that have no reason to fail fail their request alone when they do.
 func TestPanicInSmallMethods(t *testing.T) {
-	for _, method := range []string{"Partitions", "WitnessBytes", "WorkBytes", "Insecure"} {
+	for _, method := range []string{"Partitions", "HostMemory", "WorkBytes", "Insecure"} {
 		t.Run(method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newFakeDevice(t, "gpu")
@@ -385,9 +385,12 @@ func (j *rudeJob) panicIn(method string) {
 	}
 }
 
-func (j *rudeJob) Partitions() int     { j.panicIn("Partitions"); return j.fakeJob.Partitions() }
-func (j *rudeJob) WitnessBytes() int64 { j.panicIn("WitnessBytes"); return j.fakeJob.WitnessBytes() }
-func (j *rudeJob) Insecure() bool      { j.panicIn("Insecure"); return j.fakeJob.Insecure() }
+func (j *rudeJob) Partitions() int { j.panicIn("Partitions"); return j.fakeJob.Partitions() }
+func (j *rudeJob) Insecure() bool  { j.panicIn("Insecure"); return j.fakeJob.Insecure() }
+func (j *rudeJob) HostMemory() interlock.Claim {
+	j.panicIn("HostMemory")
+	return j.fakeJob.HostMemory()
+}
 
 // pickyDevice knows rude jobs.
 type pickyDevice struct{ *fakeDevice }

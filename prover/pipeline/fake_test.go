@@ -28,6 +28,7 @@ type fakeJob struct {
 	id           string
 	partitions   int
 	witnessBytes int64
+	key          *fakeKey // shared with other jobs; nil if nothing
 	witnessTime  time.Duration
 	workBytes    map[string]int64 // by device
 	fault        fault
@@ -59,8 +60,58 @@ func (j *fakeJob) open(ctx context.Context) (Job, error) {
 	return j, nil
 }
 
-func (j *fakeJob) Partitions() int                { return j.partitions }
-func (j *fakeJob) WitnessBytes() int64            { return j.witnessBytes }
+func (j *fakeJob) Partitions() int { return j.partitions }
+func (j *fakeJob) HostMemory() interlock.Claim {
+	c := interlock.Claim{Bytes: j.witnessBytes}
+	if j.key != nil {
+		c.With = j.key.resident
+	}
+	return c
+}
+
+// fakeKey is what jobs share, loaded by the first partition that is prepared with it.
+type fakeKey struct {
+	t        testing.TB
+	resident *interlock.Resident
+	meter    *meter
+	bytes    int64
+
+	mu     sync.Mutex
+	loaded bool
+	users  int
+}
+
+func newFakeKey(t testing.TB, name string, bytes int64, b *interlock.Budget, m *meter) *fakeKey {
+	k := &fakeKey{t: t, meter: m, bytes: bytes}
+	k.resident = b.NewResident(name, bytes, k.evict)
+	return k
+}
+
+func (k *fakeKey) evict() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.users != 0 {
+		k.t.Errorf("evicted while %d use it", k.users)
+	}
+	if k.loaded {
+		k.loaded = false
+		k.meter.add(-k.bytes)
+	}
+}
+
+// use loads the key for one user more, or counts one less.
+func (k *fakeKey) use(more int) {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.users += more
+	if more > 0 && !k.loaded {
+		k.loaded = true
+		k.meter.add(k.bytes)
+	}
+}
 func (j *fakeJob) Insecure() bool                 { return true }
 func (j *fakeJob) Load(ctx context.Context) error { return j.at(ctx, shared.StageParams, -1, "") }
 
@@ -189,6 +240,7 @@ func (d *fakeDevice) Prepare(ctx context.Context, job Job, k int, w Witness) (Ph
 		return nil, err
 	}
 	d.phases.Add(1)
+	j.key.use(1)
 	witness.lent.Add(1)
 	d.memory.add(j.workBytes[d.name])
 	return &fakePhase{d: d, w: witness}, nil
@@ -251,6 +303,7 @@ func (ph *fakePhase) Release() {
 	time.Sleep(ph.d.release)
 	ph.d.memory.add(-ph.w.job.workBytes[ph.d.name])
 	ph.w.lent.Add(-1)
+	ph.w.job.key.use(-1)
 	ph.d.phases.Add(-1)
 }
 

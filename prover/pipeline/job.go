@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/interlock-prover/interlock/prover/interlock"
 	"github.com/interlock-prover/interlock/shared/timeline"
 )
 
@@ -16,8 +17,9 @@ type Job interface {
 	// Load gets the circuit and the parameters ready, both shared with other jobs.
 	Load(ctx context.Context) error
 
-	// WitnessBytes is the host memory that one partition takes from before Witness until its [Phase] is released.
-	WitnessBytes() int64
+	// HostMemory is what one partition takes of the host's memory from before Witness until its [Phase] is released, and
+	// what it shares with other partitions meanwhile, such as parameters, which are loaded only then.
+	HostMemory() interlock.Claim
 
 	// Witness computes the witness of partition k. It should return soon after ctx ends.
 	Witness(ctx context.Context, k int) (Witness, error)

@@ -22,7 +22,7 @@ type Config struct {
 	// WitnessesAhead is how many witnesses may be in work or ready before a device's worker picks them up; 0 is one for
 	// each witness worker and one for each device.
 	WitnessesAhead int
-	// HostMemory is the budget that Job.WitnessBytes counts against; nil is boundless.
+	// HostMemory is the budget that Job.HostMemory counts against; nil is boundless.
 	HostMemory *interlock.Budget
 
 	// MaxRequests is how many requests may be under way; 0 is DefaultMaxRequests.
@@ -148,6 +148,7 @@ const reportsWaiting = 64
 // the caller's goroutine.
 func (p *Pipeline) Prove(ctx context.Context, request Request, progress func(shared.Progress)) (shared.Result, error) {
 	if ctx.Err() != nil {
+		request.Payload.Release()
 		return shared.Result{}, whyEnded(ctx)
 	}
 	var reports chan shared.Progress
@@ -240,6 +241,7 @@ func (p *Pipeline) submit(request Request, reports chan shared.Progress) (*reque
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.refusal(request); err != nil {
+		request.Payload.Release()
 		return nil, err
 	}
 	p.requests++

@@ -205,6 +205,29 @@ func TestWhatNeverFitsIsRefused(t *testing.T) {
 	})
 }
 
+// Requests whose keys exclude each other are proven one after the other, whatever order their partitions come in; a key
+// that stays between partitions is loaded once.
+func TestKeysThatExcludeEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budget, meter := host(t, 100)
+		p := newPipeline(t, Config{Devices: onDevices(newFakeDevice(t, "gpu")), WitnessesAhead: 10, WitnessWorkers: 3, HostMemory: budget})
+		for i := range 3 {
+			key := newFakeKey(t, fmt.Sprintf("key %d", i), 60, budget, meter)
+			require.NoError(t, p.Submit((&fakeJob{id: fmt.Sprint(i), partitions: 4, witnessBytes: 15, budget: meter, key: key}).request()))
+		}
+		tooLarge := (&fakeJob{id: "large", partitions: 1, witnessBytes: 41, key: newFakeKey(t, "large key", 60, budget, meter)}).request()
+		_, err := p.Prove(t.Context(), tooLarge, nil)
+		require.ErrorContains(t, err, "101 bytes (101.00 B) are needed, which are 41 bytes (41.00 B) and 60 bytes (60.00 B) for large key")
+		for i := range 3 {
+			_, err := p.Await(t.Context(), fmt.Sprint(i))
+			require.NoError(t, err)
+		}
+		require.NoError(t, p.Close(t.Context()))
+		require.EqualValues(t, 90, meter.peak)
+		require.EqualValues(t, 60, budget.Used(), "the last key stays")
+	})
+}
+
 // A critical request that comes while another waits for memory goes first, and is no longer kept waiting than until
 // enough for its own small witness is free.
 func TestHigherPriorityOvertakesAWaitForMemory(t *testing.T) {

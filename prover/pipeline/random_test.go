@@ -38,6 +38,7 @@ type chaos struct {
 	recorder *timeline.Recorder
 	budget   *interlock.Budget
 	meter    *meter
+	keys     []*fakeKey
 	devices  []*fakeDevice
 	p        *Pipeline
 }
@@ -54,6 +55,9 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	c := &chaos{t: t, rng: rand.New(rand.NewPCG(seed, 2)), recorder: timeline.NewRecorder(0)}
 	c.faulty = []int{0, 20, 100}[c.n(3)]
 	c.budget, c.meter = host(t, 100)
+	for i := range c.n(4) {
+		c.keys = append(c.keys, newFakeKey(t, fmt.Sprintf("key %d", i), int64(c.n(90)), c.budget, c.meter))
+	}
 	config := Config{WitnessWorkers: 1 + c.n(3), WitnessesAhead: c.n(5), HostMemory: c.budget, Timeline: c.recorder, Log: hclog.NewNullLogger()}
 	for i := range 1 + c.n(3) {
 		d := newFakeDevice(t, fmt.Sprintf("gpu%d", i))
@@ -96,6 +100,9 @@ func (c *chaos) job(id string) *fakeJob {
 		workBytes: map[string]int64{}, fault: c.strike,
 		corrupt: func(int, string) bool { return c.n(1000) < c.faulty },
 	}
+	if i := c.n(len(c.keys) + 1); i < len(c.keys) {
+		j.key = c.keys[i]
+	}
 	for _, d := range c.devices {
 		j.workBytes[d.name] = int64(c.n(110)) // some are too large for some devices
 	}
@@ -115,6 +122,11 @@ func (c *chaos) run() {
 	defer cancel()
 	if err := c.p.Close(ctx); err != nil {
 		c.t.Errorf("requests under way without clients: %v", err)
+	}
+	for _, k := range c.keys {
+		if !k.resident.Drop() {
+			c.t.Error("a key is still in use")
+		}
 	}
 	closeEmpty(c.t, c.p)
 	c.checkLeftovers(jobs)

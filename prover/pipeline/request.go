@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/interlock-prover/interlock/prover/interlock"
 	"github.com/interlock-prover/interlock/shared"
 )
 
@@ -16,6 +17,9 @@ type Request struct {
 	SectorSize shared.SectorSize
 	Priority   shared.Priority
 	Deadline   time.Time // zero: none
+	// Payload is the host memory of what is opened and what that becomes. The pipeline gives it back when the request is
+	// closed or refused. Nil is none.
+	Payload *interlock.Reservation
 
 	// Open decodes the request and checks it completely. It is called once, on a goroutine of the request's own.
 	Open func(ctx context.Context) (Job, error)
@@ -31,10 +35,10 @@ type request struct {
 	cancel func(cause error) // called under the pipeline's mu, so that an answer is either before it or heeds it
 	tasks  sync.WaitGroup    // partitions in queues and workers
 
-	job          Job               // from here: set before the first partition is queued
-	witnessBytes int64             // of one partition
-	workBytes    map[*device]int64 // of one partition
-	sized        atomic.Bool       // the above are set
+	job        Job               // from here: set before the first partition is queued
+	hostMemory interlock.Claim   // of one partition
+	workBytes  map[*device]int64 // of one partition
+	sized      atomic.Bool       // the above are set
 
 	done   chan struct{} // closed when it is answered
 	result shared.Result // from here: written before that

@@ -52,10 +52,10 @@ func (p *Pipeline) admit(worker int) (*task, error) {
 	}
 }
 
-// reserveHost waits for the memory of t's witness; in vain if the request ends or a task arrives that goes first.
+// reserveHost waits for t's memory, what it shares with others included; in vain if the request ends or a task arrives that goes first.
 func (p *Pipeline) reserveHost(worker int, t *task) (*interlock.Reservation, error) {
-	bytes := t.request.witnessBytes
-	if memory, ok := p.memory.TryReserve(bytes); ok {
+	claim := t.request.hostMemory
+	if memory, ok := p.memory.TryReserve(claim); ok {
 		return memory, nil
 	}
 	ctx, interrupt := context.WithCancel(t.request.ctx)
@@ -64,7 +64,7 @@ func (p *Pipeline) reserveHost(worker int, t *task) (*interlock.Reservation, err
 	defer p.pending.watch(nil, nil)
 	p.record(timeline.MemoryWaitStart, t, "", worker)
 	defer p.record(timeline.MemoryWaitEnd, t, "", worker)
-	return p.memory.Reserve(ctx, bytes)
+	return p.memory.Reserve(ctx, claim)
 }
 
 // synthesize computes the witness of t and queues it for the devices.

@@ -73,7 +73,7 @@ func (p *Pipeline) usable(d *device, r *request) error {
 	if err := d.whyLost(); err != nil {
 		return err
 	}
-	return d.memory.Check(r.workBytes[d])
+	return d.memory.Check(interlock.Claim{Bytes: r.workBytes[d]})
 }
 
 // anotherThan tells whether r can go to a device other than d.
@@ -182,13 +182,13 @@ func (s *passage) prepare(ctx context.Context) error {
 }
 
 func (s *passage) reserve(ctx context.Context) (err error) {
-	bytes, ok := s.request.workBytes[s.d], false
-	if s.memory, ok = s.d.memory.TryReserve(bytes); ok {
+	claim, ok := interlock.Claim{Bytes: s.request.workBytes[s.d]}, false
+	if s.memory, ok = s.d.memory.TryReserve(claim); ok {
 		return nil
 	}
 	s.record(timeline.MemoryWaitStart)
 	defer s.record(timeline.MemoryWaitEnd)
-	s.memory, err = s.d.memory.Reserve(ctx, bytes)
+	s.memory, err = s.d.memory.Reserve(ctx, claim)
 	return err
 }
 
