@@ -86,11 +86,11 @@ func (d *CPU) workBytes(c *Circuit) int64 {
 }
 
 // sumBytes is what a sum over n scalars takes (see msm.G1): of each its digits
-// and where it and its base are, of each thread its order of the scalars, 2^17
-// buckets at most and a block of points.
+// and where it and its base are, of each thread its order of the scalars, a
+// bucket for every fourth of them, up to 2^17, and a block of points.
 func (d *CPU) sumBytes(n int, pointBytes int64) int64 {
 	const chunk, maxBuckets, block = 4 << 20, 1 << 17, 2 << 20
-	perThread := 8*int64(min(n, chunk)) + min(int64(n), maxBuckets)*(pointBytes+4) + block
+	perThread := 8*int64(min(n, chunk)) + min(int64(n)/4, maxBuckets)*(pointBytes+4) + block
 	return int64(n)*8 + fr.Bytes*int64(min(n, chunk)) + int64(d.threads)*perThread
 }
 
