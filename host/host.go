@@ -145,10 +145,15 @@ func (h *Host) Health(ctx context.Context) error {
 	return h.instance.call(ctx, func(ctx context.Context, c *shared.Client) error { return c.Ping(ctx) })
 }
 
+// caller passes calls to a plugin.
+type caller interface {
+	call(ctx context.Context, call func(context.Context, *shared.Client) error) error
+}
+
 // through passes a call that has a result to the plugin.
-func through[R any](ctx context.Context, i *instance, call func(context.Context, *shared.Client) (R, error)) (R, error) {
+func through[R any](ctx context.Context, to caller, call func(context.Context, *shared.Client) (R, error)) (R, error) {
 	var result R
-	err := i.call(ctx, func(ctx context.Context, c *shared.Client) (err error) {
+	err := to.call(ctx, func(ctx context.Context, c *shared.Client) (err error) {
 		result, err = call(ctx, c)
 		return err
 	})
@@ -200,46 +205,46 @@ func (h *Host) Timeline(ctx context.Context) (timeline.Recording, error) {
 // Toolbox gives what the plugin does beside proofs. It ends with the host.
 func (h *Host) Toolbox() shared.Toolbox { return toolbox{h.instance} }
 
-type toolbox struct{ instance *instance }
+type toolbox struct{ caller }
 
 func (t toolbox) Verify(ctx context.Context, request shared.Request, proof []byte) (bool, error) {
-	return through(ctx, t.instance, func(ctx context.Context, c *shared.Client) (bool, error) {
+	return through(ctx, t, func(ctx context.Context, c *shared.Client) (bool, error) {
 		return c.Verify(ctx, request, proof)
 	})
 }
 
 func (t toolbox) SetupParams(ctx context.Context, request shared.SetupRequest, progress func(shared.Progress)) (shared.SetupResult, error) {
-	return through(ctx, t.instance, func(ctx context.Context, c *shared.Client) (shared.SetupResult, error) {
+	return through(ctx, t, func(ctx context.Context, c *shared.Client) (shared.SetupResult, error) {
 		return c.SetupParams(ctx, request, progress)
 	})
 }
 
 func (t toolbox) CheckParams(ctx context.Context, path string, progress func(shared.Progress)) (shared.ParamsReport, error) {
-	return through(ctx, t.instance, func(ctx context.Context, c *shared.Client) (shared.ParamsReport, error) {
+	return through(ctx, t, func(ctx context.Context, c *shared.Client) (shared.ParamsReport, error) {
 		return c.CheckParams(ctx, path, progress)
 	})
 }
 
 func (t toolbox) CircuitDigest(ctx context.Context, request shared.CircuitRequest, progress func(shared.Progress)) (shared.CircuitDigest, error) {
-	return through(ctx, t.instance, func(ctx context.Context, c *shared.Client) (shared.CircuitDigest, error) {
+	return through(ctx, t, func(ctx context.Context, c *shared.Client) (shared.CircuitDigest, error) {
 		return c.CircuitDigest(ctx, request, progress)
 	})
 }
 
 func (t toolbox) Preload(ctx context.Context, request shared.CircuitRequest) (shared.PreloadResult, error) {
-	return through(ctx, t.instance, func(ctx context.Context, c *shared.Client) (shared.PreloadResult, error) {
+	return through(ctx, t, func(ctx context.Context, c *shared.Client) (shared.PreloadResult, error) {
 		return c.Preload(ctx, request)
 	})
 }
 
 func (t toolbox) Evict(ctx context.Context, request shared.CircuitRequest) (shared.EvictResult, error) {
-	return through(ctx, t.instance, func(ctx context.Context, c *shared.Client) (shared.EvictResult, error) {
+	return through(ctx, t, func(ctx context.Context, c *shared.Client) (shared.EvictResult, error) {
 		return c.Evict(ctx, request)
 	})
 }
 
 func (t toolbox) Bench(ctx context.Context, request shared.BenchRequest, out func(line string)) error {
-	return t.instance.call(ctx, func(ctx context.Context, c *shared.Client) error {
+	return t.call(ctx, func(ctx context.Context, c *shared.Client) error {
 		return c.Bench(ctx, request, out)
 	})
 }

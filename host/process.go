@@ -64,6 +64,9 @@ func newProcess(cmd *exec.Cmd) (p *process, err error) {
 		return nil, fmt.Errorf("pipes for the plugin process: %w", err)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+	// A process that stands still cannot see its lifeline end. The signal, which comes at the latest with the host's end,
+	// has it go on; to any other it means nothing.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGCONT}
 	return p, nil
 }
 

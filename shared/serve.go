@@ -80,6 +80,7 @@ func Serve(open func(context.Context, Environment) (Plugin, error)) (exitCode in
 		logger.Error("the plugin cannot start", "error", err)
 		return 1
 	}
+	defer removeSocketDir()
 	var calls callCounter
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: Handshake,
@@ -102,6 +103,14 @@ func Serve(open func(context.Context, Environment) (Plugin, error)) (exitCode in
 		return 1
 	}
 	return 0
+}
+
+// removeSocketDir removes the directory that the host made for the socket, in case the host cannot do it any more. It is
+// empty by now.
+func removeSocketDir() {
+	if dir := os.Getenv(plugin.EnvUnixSocketDir); dir != "" {
+		_ = os.Remove(dir)
+	}
 }
 
 // watchSignals ends the plugin in order when it is told to terminate.
@@ -128,6 +137,7 @@ func watchLifeline(end context.CancelCauseFunc) {
 		_, _ = io.Copy(io.Discard, os.Stdin) // an error is as good as the end
 		end(ErrHostGone)
 		time.Sleep(closeTimeout)
+		removeSocketDir()
 		os.Exit(1) // whatever is holding the plugin up, nobody is left to end it
 	}()
 }

@@ -55,7 +55,7 @@ func Start(t testing.TB, o Options) *host.Host {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	h, err := host.Start(ctx, o.Options)
 	if err != nil {
@@ -70,6 +70,32 @@ func Start(t testing.TB, o Options) *host.Host {
 		}
 	})
 	return h
+}
+
+const startTimeout = time.Minute
+
+// Supervise starts a supervisor and its plugin, which end with the test, as [Start] does.
+func Supervise(t testing.TB, o host.SupervisorOptions) *host.Supervisor {
+	t.Helper()
+	if o.Logger == nil {
+		o.Logger = Logger(t)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	s, err := host.Supervise(ctx, o)
+	if err != nil {
+		t.Fatalf("starting a supervisor: %v", err)
+	}
+	t.Cleanup(func() {
+		pid := s.State().PID
+		if err := s.Stop(context.Background()); err != nil {
+			t.Errorf("stopping the supervisor: %v", err)
+		}
+		if pid != 0 && Running(pid) {
+			t.Errorf("the plugin process %d outlived its supervisor", pid)
+		}
+	})
+	return s
 }
 
 // Build builds a program for the test and gives its path. A test that starts several hosts builds once and gives the
