@@ -26,6 +26,7 @@ type fakeProver struct {
 	requests []shared.Request // as submitted, in order
 	jobs     map[shared.JobID]*fakeJob
 	status   shared.Status
+	down     error // what Status fails with
 	timeline timeline.Recording
 	onSubmit func(context.Context, shared.Request) error // before a request is accepted
 	loaded   map[shared.CircuitRequest]bool
@@ -74,7 +75,7 @@ func newFakeProver() *fakeProver {
 	f.OnStatus = func(context.Context) (shared.Status, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.status, nil
+		return f.status, f.down
 	}
 	f.OnTimeline = func(context.Context) (timeline.Recording, error) {
 		f.mu.Lock()
@@ -82,6 +83,13 @@ func newFakeProver() *fakeProver {
 		return f.timeline, nil
 	}
 	return f
+}
+
+// goDown makes Status fail from now on.
+func (f *fakeProver) goDown(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down = err
 }
 
 // Preload and Evict stand for a toolbox's.

@@ -123,6 +123,7 @@ func serverOptions(o Options) []grpc.ServerOption {
 		grpc.StaticConnWindowSize(connectionWindowBytes),
 		grpc.MaxConcurrentStreams(1024),
 		grpc.MaxHeaderListSize(16 << 10),
+		grpc.InTapHandle(tapReading),
 		grpc.ConnectionTimeout(10 * time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),

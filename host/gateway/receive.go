@@ -1,15 +1,18 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/interlock-prover/interlock/host/gateway/cuzkpb"
 )
@@ -34,7 +37,6 @@ func newUploads(places int, timeout time.Duration) *uploads {
 
 var (
 	errManyUploads = status.Error(codes.ResourceExhausted, "too many requests are being uploaded at once; try again")
-	errSlowUpload  = status.Error(codes.DeadlineExceeded, "the request did not arrive in time")
 	errNoMessage   = status.Error(codes.InvalidArgument, "the call has no message")
 )
 
@@ -54,16 +56,10 @@ func (u *uploads) receive(stream grpc.ServerStream, message any) (release func()
 	}
 	release = sync.OnceFunc(func() { <-u.places })
 
-	received := make(chan error, 1)
-	go func() { received <- stream.RecvMsg(message) }()
-	timeout := time.NewTimer(u.timeout)
-	defer timeout.Stop()
-	select {
-	case err = <-received:
-	case <-timeout.C:
-		// The call ends with this, and with it RecvMsg.
-		go func() { <-received; release() }()
-		return nil, errSlowUpload
+	timeout := time.AfterFunc(u.timeout, func() { endReading(stream.Context()) })
+	err = stream.RecvMsg(message)
+	if !timeout.Stop() {
+		err = context.DeadlineExceeded
 	}
 	if err != nil {
 		release()
@@ -73,6 +69,47 @@ func (u *uploads) receive(stream grpc.ServerStream, message any) (release func()
 		return nil, err
 	}
 	return release, nil
+}
+
+// reading is the context of a call whose message may be too slow. gRPC ends the reading of a message with nothing but
+// the context that a call has from its first moment, and answers with that context's error.
+type reading struct {
+	context.Context
+	end  context.CancelFunc
+	slow atomic.Bool
+}
+
+// readingKey finds the reading among a context's ancestors.
+type readingKey struct{}
+
+func (r *reading) Value(key any) any {
+	if key == (readingKey{}) {
+		return r
+	}
+	return r.Context.Value(key)
+}
+
+func (r *reading) Err() error {
+	err := r.Context.Err()
+	if err != nil && r.slow.Load() {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+// tapReading gives every call a reading.
+func tapReading(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	r := &reading{}
+	r.Context, r.end = context.WithCancel(ctx)
+	return r, nil
+}
+
+// endReading ends the reading of a call's message because it is too slow.
+func endReading(ctx context.Context) {
+	if r, ok := ctx.Value(readingKey{}).(*reading); ok {
+		r.slow.Store(true)
+		r.end()
+	}
 }
 
 // register offers the service on a server. Calls that carry vanilla proofs are unary on the wire, but taken as streams:

@@ -304,9 +304,7 @@ func TestStatus(t *testing.T) {
 		PinnedMemoryBytes: 40, PinnedMemoryLimitBytes: 100,
 	}, got), "%v", got)
 
-	f.OnStatus = func(context.Context) (shared.Status, error) {
-		return shared.Status{}, &shared.PluginDiedError{Path: "p", Status: "exit status 2"}
-	}
+	f.goDown(&shared.PluginDiedError{Path: "p", Status: "exit status 2"})
 	_, err = client.GetStatus(ctx, &cuzkpb.GetStatusRequest{})
 	require.Equal(t, codes.Unavailable, status.Code(err))
 }

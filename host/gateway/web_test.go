@@ -127,7 +127,7 @@ func TestMetrics(t *testing.T) {
 	g.observer.look(ctx)
 	require.Equal(t, 998*time.Millisecond, g.observer.gapsUntilNow()[gapKey{"gpu-0", timeline.WaitingForWitness}])
 
-	f.OnStatus = func(context.Context) (shared.Status, error) { return shared.Status{}, shared.ErrUnreachable }
+	f.goDown(shared.ErrUnreachable)
 	g.observer.at = time.Time{}
 	reply, err = client.GetMetrics(ctx, &cuzkpb.GetMetricsRequest{})
 	require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestSnapshot(t *testing.T) {
 
 	status, _ = get(t, url+"/healthz")
 	require.Equal(t, http.StatusOK, status)
-	f.OnStatus = func(context.Context) (shared.Status, error) { return shared.Status{}, shared.ErrUnreachable }
+	f.goDown(shared.ErrUnreachable)
 	g.observer.mu.Lock()
 	g.observer.at = time.Time{}
 	g.observer.mu.Unlock()
@@ -208,10 +208,10 @@ func TestPageIsSmallAndAlone(t *testing.T) {
 	g, _ := serve(t, busyProver(), Options{})
 	url := serveWeb(t, g)
 	total := 0
-	for _, path := range []string{"/", "/page.css", "/page.js"} {
+	for _, path := range []string{"/", "/page.css", "/page.js", "/icon.svg"} {
 		status, text := get(t, url+path)
 		require.Equal(t, http.StatusOK, status, path)
-		require.NotContains(t, text, "http://")
+		require.NotContains(t, strings.ReplaceAll(text, `xmlns="http://www.w3.org/2000/svg"`, ""), "http://")
 		require.NotContains(t, text, "https://")
 		total += len(text)
 	}

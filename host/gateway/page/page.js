@@ -188,6 +188,12 @@ function lanes() {
 
 const row = 26, head = 22;
 
+// gutter is the room for the lanes' names. Where there is none, they stand over the bars.
+const gutter = () => ($("waterfall").clientWidth >= 700 ? 130 : 0);
+
+// xOf is where a moment is drawn.
+const xOf = (ms) => gutter() + ((ms - fall.from) / (fall.to - fall.from)) * ($("waterfall").clientWidth - gutter());
+
 function draw() {
   const box = $("waterfall"), canvas = $("canvas");
   if (fall.live) {
@@ -196,7 +202,7 @@ function draw() {
     fall.from = fall.to - width;
   }
   const rows = lanes();
-  const width = Math.max(box.clientWidth, 100), height = head + row * rows.length + 4;
+  const width = box.clientWidth, left0 = gutter(), height = head + row * rows.length + 4;
   const scale = window.devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
     canvas.width = Math.round(width * scale);
@@ -208,12 +214,12 @@ function draw() {
   c.clearRect(0, 0, width, height);
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue("--" + name).trim();
-  const x = (ms) => ((ms - fall.from) / (fall.to - fall.from)) * width;
+  const x = xOf;
   c.font = "12px system-ui, sans-serif";
   c.textBaseline = "middle";
 
   // The scale above: a line at each round time.
-  const step = roundStep((fall.to - fall.from) / Math.max(2, width / 110));
+  const step = roundStep((fall.to - fall.from) / Math.max(2, (width - left0) / 110));
   const offset = fall.start - new Date(fall.start).getTimezoneOffset() * 60000;
   c.fillStyle = colour("soft");
   c.strokeStyle = colour("line");
@@ -228,7 +234,7 @@ function draw() {
   const boxes = [];
   const place = new Map(rows.map((name, i) => [name, head + i * row]));
   const bar = (from, to, top, inner, what) => {
-    const left = Math.max(x(from), 0), right = Math.min(x(to), width);
+    const left = Math.max(x(from), left0), right = Math.min(x(to), width);
     const w = Math.max(right - left, 1);
     boxes.push({ left, right: left + w, top: top + inner, bottom: top + row - inner, what });
     return [left, top + inner, w, row - 2 * inner];
@@ -263,13 +269,14 @@ function draw() {
       c.fillText(cause, left + 6, y + h / 2);
     }
   }
-  // Names of the lanes, over the bars but readable.
   for (const [name, top] of place) {
     const text = name.slice(2);
-    c.globalAlpha = 0.8;
-    c.fillStyle = colour("card");
-    c.fillRect(2, top + 5, c.measureText(text).width + 8, row - 10);
-    c.globalAlpha = 1;
+    if (!left0) {
+      c.globalAlpha = 0.8;
+      c.fillStyle = colour("card");
+      c.fillRect(2, top + 5, c.measureText(text).width + 8, row - 10);
+      c.globalAlpha = 1;
+    }
     c.fillStyle = colour("text");
     c.fillText(text, 6, top + row / 2);
   }
@@ -361,7 +368,7 @@ function listen() {
   });
   const timeAt = (clientX) => {
     const r = box.getBoundingClientRect();
-    return fall.from + ((clientX - r.left) / r.width) * width();
+    return fall.from + ((clientX - r.left - gutter()) / (r.width - gutter())) * width();
   };
   box.addEventListener("wheel", (e) => {
     if (Math.abs(e.deltaX) > Math.abs(e.deltaY)) return;
@@ -381,7 +388,7 @@ function listen() {
     if (!fingers.has(e.pointerId)) return;
     const before = fingers.get(e.pointerId);
     if (fingers.size === 1) {
-      move(((before - e.clientX) / box.clientWidth) * width());
+      move(((before - e.clientX) / (box.clientWidth - gutter())) * width());
     } else if (fingers.size === 2) {
       const other = [...fingers].find(([id]) => id !== e.pointerId)[1];
       const was = Math.abs(before - other), is = Math.max(Math.abs(e.clientX - other), 1);
