@@ -26,6 +26,10 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(roleEnv) {
 	case "plugin":
 		os.Exit(shared.Serve(openFake))
+	case "scripted":
+		os.Exit(shared.Serve(hosttest.OpenScripted))
+	case "journaling host":
+		os.Exit(runJournalingHost())
 	case "host":
 		os.Exit(runHost())
 	default:

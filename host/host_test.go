@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -283,9 +284,47 @@ func TestStartFailures(t *testing.T) {
 			require.Empty(t, childPIDs(t))
 		})
 	}
-	left, err := filepath.Glob(filepath.Join(sockets, "plugin*"))
+	left, err := filepath.Glob(filepath.Join(sockets, "interlock-*", "*"))
 	require.NoError(t, err)
 	require.Empty(t, left, "directories of sockets")
+}
+
+// A directory for sockets that others could enter, or somebody else has made, is not used.
+func TestSocketDir(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	root := filepath.Join(os.TempDir(), fmt.Sprintf("interlock-%d", os.Getuid()))
+	require.NoError(t, os.Mkdir(root, 0o700))
+	require.NoError(t, os.Chmod(root, 0o750))
+	_, err := host.Start(t.Context(), fakeOptions(t).Options)
+	require.ErrorContains(t, err, root)
+	require.NoError(t, os.Remove(root))
+	require.NoError(t, os.Symlink(t.TempDir(), root))
+	_, err = host.Start(t.Context(), fakeOptions(t).Options)
+	require.ErrorContains(t, err, root)
+	require.NoError(t, os.Remove(root))
+
+	h := hosttest.Start(t, fakeOptions(t))
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		if d.IsDir() {
+			info, err := d.Info()
+			require.NoError(t, err)
+			require.Zero(t, info.Mode()&0o077, path)
+		}
+		return nil
+	}))
+	require.NoError(t, h.Stop(t.Context()))
+	left, err := os.ReadDir(root)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// A temporary directory whose path no socket's would fit into is passed over.
+func TestLongTemporaryDirectory(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("x", 100))
+	require.NoError(t, os.Mkdir(long, 0o700))
+	t.Setenv("TMPDIR", long)
+	require.NoError(t, hosttest.Start(t, fakeOptions(t)).Health(t.Context()))
 }
 
 // Killing a host leaves no plugin, whatever that is doing.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -28,6 +27,7 @@ type instance struct {
 	plugin  *plugin.Client // go-plugin's side of it
 	client  *shared.Client
 	tail    *tail
+	sockets *socketDir
 
 	// life ends with the process or when it is told to stop. Its cause is what calls then fail with:
 	// *shared.PluginDiedError or ErrStopped.
@@ -50,10 +50,14 @@ func startInstance(ctx context.Context, o Options) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{process: process, tail: &tail{}, stopTimeout: o.StopTimeout, gone: make(chan struct{})}
+	sockets, err := newSocketDir()
+	if err != nil {
+		process.closeFiles()
+		return nil, err
+	}
+	i := &instance{process: process, tail: &tail{}, sockets: sockets, stopTimeout: o.StopTimeout, gone: make(chan struct{})}
 	i.life, i.end = context.WithCancelCause(context.Background())
 
-	var socketDir string
 	i.plugin = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  shared.Handshake,
 		Plugins:          shared.Plugins(nil),
@@ -64,8 +68,8 @@ func startInstance(ctx context.Context, o Options) (*instance, error) {
 		Stderr:           i.tail,
 		SyncStdout:       logWriter(o.Logger, "stdout"),
 		SyncStderr:       logWriter(o.Logger, "stderr"),
-		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runner, error) {
-			socketDir = dir
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: sockets.path},
+		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
 			cmd.Env = append(append(spec.Env, o.environment()...), o.Env...)
 			return process, nil
 		},
@@ -74,7 +78,6 @@ func startInstance(ctx context.Context, o Options) (*instance, error) {
 		err = i.startError(ctx, err)
 		process.kill()
 		_ = i.stop(context.Background())
-		_ = os.RemoveAll(socketDir) // go-plugin leaves it if there never was a process
 		return nil, err
 	}
 	i.watching.Go(i.watch)
@@ -182,6 +185,7 @@ func (i *instance) stop(ctx context.Context) error {
 			defer close(i.gone)
 			i.plugin.Kill() // which asks first
 			i.watching.Wait()
+			i.sockets.remove()
 		}()
 	})
 	timeout := time.NewTimer(i.stopTimeout)

@@ -499,4 +499,3 @@ func waitFor(t testing.TB, condition func() bool) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
-
