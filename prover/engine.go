@@ -53,10 +53,11 @@ var _ shared.Plugin = (*Engine)(nil)
 // Open starts an engine as configured. paramsDir is where parameters are. It
 // loads what the configuration preloads before it returns.
 func Open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Logger) (*Engine, error) {
-	return open(ctx, c, paramsDir, log, randomBlinding)
+	return open(ctx, c, paramsDir, log, groth16.NewCPU("cpu", c.CPU.Threads), randomBlinding)
 }
 
-func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Logger, blind blinder) (*Engine, error) {
+// open is Open with a device and a source of blinding, which tests replace.
+func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Logger, d groth16.Device, blind blinder) (*Engine, error) {
 	if len(c.GPUs) > 0 {
 		return nil, fmt.Errorf("%s names GPU %s, but this version proves on the CPU alone: take the gpu blocks out", c.Path, c.GPUs[0].ID)
 	}
@@ -69,7 +70,7 @@ func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Log
 	}
 	e := &Engine{
 		config: c, log: log, paramsDir: paramsDir, start: time.Now(),
-		pinned: map[blueprint]bool{},
+		device: d, pinned: map[blueprint]bool{},
 	}
 	if path := c.Parameters.Manifest; path != "" {
 		if e.manifest, err = params.ReadManifest(path); err != nil {
@@ -80,10 +81,9 @@ func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Log
 	if c.Timeline.Events > 0 {
 		e.recorder = timeline.NewRecorder(c.Timeline.Events)
 	}
-	e.device = groth16.NewCPU("cpu", c.CPU.Threads)
 	e.memory, e.requests = budgets(&c.Memory, machine.MemoryBytes)
 	e.pipeline, err = pipeline.New(pipeline.Config{
-		Devices:        []pipeline.DeviceConfig{{Device: &device{Device: e.device, blind: blind}, Workers: c.CPU.Workers}},
+		Devices:        []pipeline.DeviceConfig{{Device: &device{Device: d, blind: blind}, Workers: c.CPU.Workers}},
 		WitnessWorkers: c.Witness.Workers,
 		WitnessesAhead: c.Witness.Ahead,
 		HostMemory:     e.memory,

@@ -2,6 +2,7 @@ package prover
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/interlock-prover/interlock/prover/groth16"
@@ -79,7 +80,7 @@ func (j *job) Verify(_ context.Context, encoded [][]byte) error {
 	for k, b := range encoded {
 		p, err := groth16.ParseProof(b)
 		if err != nil {
-			return j.invalid([]int{k}, err.Error())
+			return j.invalid([]int{k}, err.Error()+", "+j.reproduction([]int{k}, encoded))
 		}
 		proofs[k] = *p
 	}
@@ -97,7 +98,23 @@ func (j *job) Verify(_ context.Context, encoded [][]byte) error {
 			at = append(at, k)
 		}
 	}
-	return j.invalid(at, fmt.Sprintf("parameters %s, proofs %x", j.key.file.Name(), encoded))
+	return j.invalid(at, j.reproduction(at, encoded))
+}
+
+// reproduction is what tells a wrong proof from another fault: with the request
+// and the verifying key each pair below can be verified again, or made again.
+// Only a digest of the public inputs is given, which the request determines.
+func (j *job) reproduction(at []int, encoded [][]byte) string {
+	text := "parameters " + j.key.file.Name()
+	for _, k := range at {
+		h := sha256.New()
+		for _, x := range j.statement.publicInputs(k) {
+			b := x.Bytes()
+			h.Write(b[:])
+		}
+		text += fmt.Sprintf(", partition %d: proof %x of public inputs with SHA-256 %x", k, encoded[k], h.Sum(nil))
+	}
+	return text
 }
 
 func (j *job) invalid(partitions []int, detail string) error {

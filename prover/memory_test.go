@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/interlock-prover/interlock/prover/groth16"
 	"github.com/interlock-prover/interlock/prover/interlock"
 	"github.com/interlock-prover/interlock/shared"
 	"github.com/interlock-prover/interlock/shared/config"
@@ -21,7 +22,7 @@ func withBudget(t *testing.T, dir string, partitionBytes int64) *Engine {
 	c := config.Default()
 	c.Memory.Budget = config.MemoryShare{Bytes: config.ByteSize(partitionBytes*requestsShare/(requestsShare-1) + requestsShare)}
 	c.Memory.Margin = config.MemoryShare{Bytes: 1}
-	e, err := open(context.Background(), c, dir, hclog.NewNullLogger(), randomBlinding)
+	e, err := open(context.Background(), c, dir, hclog.NewNullLogger(), groth16.NewCPU("cpu", 0), randomBlinding)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	return e

@@ -14,7 +14,7 @@ func (e *Engine) Status(context.Context) (shared.Status, error) {
 	p := e.pipeline.Status()
 	s := shared.Status{
 		Version: shared.Version, PID: os.Getpid(), Uptime: time.Since(e.start),
-		Completed: p.Completed, Failed: p.Failed,
+		Completed: p.Completed, Failed: p.Failed, Withheld: p.Withheld,
 		MemoryBudgetBytes: uint64(e.memory.Capacity() + e.requests.Capacity()),
 		MemoryUsedBytes:   uint64(e.memory.Used() + e.requests.Used()),
 		Params:            e.paramsStatus(),
@@ -34,7 +34,7 @@ func (e *Engine) Status(context.Context) (shared.Status, error) {
 	for _, r := range p.Requests {
 		s.Jobs = append(s.Jobs, shared.JobStatus{
 			ID: shared.JobID(r.ID), RequestID: r.ID, Kind: r.Kind, SectorSize: r.SectorSize, Priority: r.Priority,
-			Stage: r.Stage, PartitionsDone: r.PartitionsDone, Partitions: r.Partitions, Elapsed: r.Elapsed,
+			Stage: r.Stage, PartitionsDone: r.PartitionsDone, Partitions: r.Partitions, Elapsed: r.Elapsed, Deadline: r.Deadline,
 		})
 	}
 	return s, nil

@@ -47,10 +47,14 @@ func (p *Pipeline) prove(r *request) (shared.Result, error) {
 	if err := a.proveAndCheck(); err != nil {
 		return shared.Result{}, err
 	}
-	return shared.Result{
+	result := shared.Result{
 		RequestID: r.ID, Proof: bytes.Join(a.proofs, nil), Partitions: len(a.proofs),
 		Timings: r.takeTimings(), InsecureParams: r.job.Insecure(),
-	}, nil
+	}
+	if !r.Deadline.IsZero() {
+		result.Margin = time.Until(r.Deadline)
+	}
+	return result, nil
 }
 
 // open decodes the request and gets ready what all its partitions need.
@@ -147,6 +151,7 @@ func (a *assembly) proveAndCheck() error {
 		if !errors.As(err, &invalid) {
 			return err
 		}
+		a.p.countWithheld()
 		a.note(fmt.Sprintf("attempt %d, partitions made on %s: %s", attempt, a.makerNames(), invalid.Detail))
 		bad := a.suspects(invalid)
 		if attempt == attempts {

@@ -252,11 +252,14 @@ func TestSelfCheck(t *testing.T) {
 		corrupt func(k int, device string) bool
 		devices []string
 		proven  bool
+		counts  Counts
 	}{
-		"one device errs once":           {onceFor(2), []string{"a"}, true},
-		"one device errs always":         {func(k int, _ string) bool { return k == 2 }, []string{"a"}, false},
-		"one of two devices errs always": {func(_ int, device string) bool { return device == "a" }, []string{"a", "b"}, true},
-		"all of two devices err always":  {func(int, string) bool { return true }, []string{"a", "b"}, false},
+		"one device errs once":   {onceFor(2), []string{"a"}, true, Counts{Completed: 1, Withheld: 1}},
+		"one device errs always": {func(k int, _ string) bool { return k == 2 }, []string{"a"}, false, Counts{Failed: 1, Withheld: 2}},
+		"one of two devices errs always": {
+			func(_ int, device string) bool { return device == "a" }, []string{"a", "b"}, true, Counts{Completed: 1, Withheld: 1},
+		},
+		"all of two devices err always": {func(int, string) bool { return true }, []string{"a", "b"}, false, Counts{Failed: 1, Withheld: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -289,6 +292,7 @@ func TestSelfCheck(t *testing.T) {
 					require.Contains(t, first, "attempt 1, partitions made on ")
 					require.Equal(t, strings.Replace(first, "attempt 1", "attempt 2", 1), second)
 				}
+				require.Equal(t, c.counts, p.Status().Counts)
 				closeEmpty(t, p)
 			})
 		})

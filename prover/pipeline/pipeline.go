@@ -347,6 +347,13 @@ func (p *Pipeline) answer(r *request, result shared.Result, err error) {
 	}
 }
 
+// countWithheld counts a proof that did not verify.
+func (p *Pipeline) countWithheld() {
+	p.mu.Lock()
+	p.counts.Withheld++
+	p.mu.Unlock()
+}
+
 // keep remembers an answered request in place of the oldest, under mu.
 func (p *Pipeline) keep(r *request) {
 	p.answered[r.ID] = r

@@ -9,11 +9,12 @@ import (
 	"github.com/interlock-prover/interlock/shared"
 )
 
-// Counts is how many requests were answered since the start.
+// Counts is what became of requests since the start.
 type Counts struct {
 	Completed uint64
 	Failed    uint64
 	Cancelled uint64
+	Withheld  uint64 // proofs that did not verify, of requests that were answered or are under way
 }
 
 func (c *Counts) add(err error) {
@@ -47,6 +48,7 @@ type RequestStatus struct {
 	Partitions     int          // 0 while it is not decoded
 	PartitionsDone int
 	Elapsed        time.Duration // since it was accepted
+	Deadline       time.Time     // zero: none
 }
 
 // QueueStatus counts the partitions of one kind and priority.
@@ -105,7 +107,7 @@ func (s *Status) addRequest(r *request) {
 	defer r.mu.Unlock()
 	s.Requests = append(s.Requests, RequestStatus{
 		ID: r.ID, Kind: r.Kind, SectorSize: r.SectorSize, Priority: r.Priority, Stage: r.stage,
-		Partitions: r.partitions, PartitionsDone: r.proven, Elapsed: time.Since(r.accepted),
+		Partitions: r.partitions, PartitionsDone: r.proven, Elapsed: time.Since(r.accepted), Deadline: r.Deadline,
 	})
 	i := slices.IndexFunc(s.Queues, func(q QueueStatus) bool { return q.Kind == r.Kind && q.Priority == r.Priority })
 	if i < 0 {
