@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/interlock-prover/interlock/host"
 	"github.com/interlock-prover/interlock/host/gateway/cuzkpb"
 	"github.com/interlock-prover/interlock/shared"
 	"github.com/interlock-prover/interlock/shared/sharedtest"
@@ -48,7 +49,7 @@ func newFakeProver() *fakeProver {
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		id := shared.JobID("prover-" + r.ID)
+		id := shared.JobID(fmt.Sprintf("prover-%d", len(f.requests)))
 		f.requests = append(f.requests, r)
 		f.jobs[id] = &fakeJob{done: make(chan struct{})}
 		return id, nil
@@ -75,7 +76,9 @@ func newFakeProver() *fakeProver {
 	f.OnStatus = func(context.Context) (shared.Status, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.status, f.down
+		st := f.status
+		st.PID = max(st.PID, 1)
+		return st, f.down
 	}
 	f.OnTimeline = func(context.Context) (timeline.Recording, error) {
 		f.mu.Lock()
@@ -84,6 +87,9 @@ func newFakeProver() *fakeProver {
 	}
 	return f
 }
+
+// State stands for a supervisor's.
+func (f *fakeProver) State() host.State { return host.State{Restarts: 3, Deaths: 1} }
 
 // goDown makes Status fail from now on.
 func (f *fakeProver) goDown(err error) {
@@ -146,7 +152,7 @@ func (f *fakeProver) submitted() []shared.Request {
 func (f *fakeProver) nth(t *testing.T, n int) *fakeJob {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(f.submitted()) > n }, 10*time.Second, time.Millisecond)
-	return f.job(shared.JobID("prover-" + f.submitted()[n].ID))
+	return f.job(shared.JobID(fmt.Sprintf("prover-%d", n)))
 }
 
 // finish answers the n-th request with a proof that tells which it is.

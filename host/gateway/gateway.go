@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 
+	"github.com/interlock-prover/interlock/host"
 	"github.com/interlock-prover/interlock/host/gateway/cuzkpb"
 	"github.com/interlock-prover/interlock/shared"
 )
@@ -30,9 +31,14 @@ type Keeper interface {
 	Evict(context.Context, shared.CircuitRequest) (shared.EvictResult, error)
 }
 
+// Supervised is a prover whose process is restarted when it ends. A [host.Supervisor] is one.
+type Supervised interface {
+	State() host.State
+}
+
 // Options are what a gateway is made of.
 type Options struct {
-	Prover shared.Prover
+	Prover shared.Prover // may be a Supervised too
 	Keeper Keeper
 	Logger hclog.Logger // nil: nothing is logged
 	TLS    *TLS         // of cuzk.v1; nil: none
@@ -95,8 +101,9 @@ func New(o Options) *Gateway {
 		uploads: newUploads(o.Uploads, o.UploadTimeout),
 		metrics: m,
 	}
+	plugin, _ := o.Prover.(Supervised)
 	m.registry.MustRegister(&proverCollector{
-		observer: g.observer, book: g.service.book, uploads: g.service.uploads, start: g.service.start,
+		observer: g.observer, plugin: plugin, book: g.service.book, uploads: g.service.uploads, start: g.service.start,
 	})
 	g.web = newWeb(g)
 	g.watching.Go(func() { g.observer.watch(g.ctx) })

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"sync"
 	"time"
@@ -17,12 +15,12 @@ import (
 type job struct {
 	id        string // the gateway's, and the prover's name for the request
 	requestID string // the client's; may be empty
-	content   content
 	kind      shared.Kind
 	size      shared.SectorSize
 	accepted  time.Time
 
 	handedOver chan struct{} // closed when the prover has the request, or will never get it
+	over       chan struct{} // closed when nothing is done about it any more
 	done       chan struct{} // closed when it is answered
 	result     shared.Result // from here: written before that
 	err        error
@@ -44,8 +42,8 @@ func (j *job) answered() bool {
 // errDraining is why a gateway takes no more requests.
 var errDraining = errors.New("the gateway is shutting down")
 
-// book knows all jobs. Requests with the same id and content are one job, whether it is under way or has its proof;
-// after a failure they are a new one.
+// book knows all jobs. Equal requests are one job, whether it is under way or has its proof; after a failure they are a
+// new one, of the same id.
 type book struct {
 	prover      shared.Prover
 	log         hclog.Logger
@@ -56,18 +54,16 @@ type book struct {
 	end  context.CancelCauseFunc
 	jobs sync.WaitGroup // goroutines, one for each job under way
 
-	mu        sync.Mutex
-	draining  bool
-	byID      map[string]*job
-	byContent map[contentKey]*job
-	latest    map[string]*job // by the client's request id
-	order     []*job          // answered, oldest first
-	counts    counts
+	mu       sync.Mutex
+	draining bool
+	byID     map[string]*job
+	latest   map[string]*job // by the client's request id
+	order    []*job          // answered, oldest first
+	counts   counts
 }
 
 type contentKey struct {
 	requestID string
-	content   content
 }
 
 // counts is how many jobs were answered how.
@@ -76,7 +72,7 @@ type counts struct{ completed, failed, cancelled uint64 }
 func newBook(prover shared.Prover, log hclog.Logger, keepAnswers int, onAnswer func(*job)) *book {
 	b := &book{
 		prover: prover, log: log, keepAnswers: keepAnswers, onAnswer: onAnswer,
-		byID: map[string]*job{}, byContent: map[contentKey]*job{}, latest: map[string]*job{},
+		byID: map[string]*job{}, latest: map[string]*job{},
 	}
 	b.ctx, b.end = context.WithCancelCause(context.Background())
 	return b
@@ -87,35 +83,32 @@ func newBook(prover shared.Prover, log hclog.Logger, keepAnswers int, onAnswer f
 func (b *book) submit(requestID string, c content, r shared.Request, fault error, release func()) (*job, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	key := contentKey{requestID, c}
-	if j := b.byContent[key]; j != nil {
+	id := jobID(requestID, c)
+	before := b.byID[id]
+	if before != nil && (!before.answered() || before.err == nil) {
 		release()
-		return j, nil
+		return before, nil
 	}
 	if b.draining {
 		release()
 		return nil, errDraining
 	}
-	var random [6]byte
-	if _, err := rand.Read(random[:]); err != nil {
-		release()
-		return nil, err
-	}
-	name := printable(requestID)
-	if name == "" {
-		name = "request"
-	}
 	j := &job{
-		id: name + "." + hex.EncodeToString(random[:]), requestID: requestID, content: c, kind: r.Kind, size: r.SectorSize, accepted: time.Now(),
-		handedOver: make(chan struct{}), done: make(chan struct{}),
+		id: id, requestID: requestID, kind: r.Kind, size: r.SectorSize, accepted: time.Now(),
+		handedOver: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
 	}
 	b.byID[j.id] = j
 	if requestID != "" {
-		b.byContent[key] = j
 		b.latest[requestID] = j
 	}
 	r.ID = j.id
-	b.jobs.Go(func() { b.prove(j, r, fault, release) })
+	b.jobs.Go(func() {
+		defer close(j.over)
+		if before != nil {
+			<-before.over // it may still have to be cancelled, by the name that both have
+		}
+		b.prove(j, r, fault, release)
+	})
 	return j, nil
 }
 
@@ -143,7 +136,12 @@ func (b *book) prove(j *job, r shared.Request, err error, release func()) {
 		}
 		return
 	}
-	result, err := b.prover.Await(b.ctx, id)
+	b.await(j)
+}
+
+// await waits for the answer of a job that the prover has.
+func (b *book) await(j *job) {
+	result, err := b.prover.Await(b.ctx, j.proverID)
 	if err != nil && b.ctx.Err() != nil {
 		err = context.Cause(b.ctx)
 	}
@@ -158,7 +156,6 @@ func (b *book) answer(j *job, result shared.Result, err error) {
 		return
 	}
 	j.result, j.err = result, err
-	key := contentKey{j.requestID, j.content}
 	switch {
 	case err == nil:
 		b.counts.completed++
@@ -166,9 +163,6 @@ func (b *book) answer(j *job, result shared.Result, err error) {
 		b.counts.cancelled++
 	default:
 		b.counts.failed++
-	}
-	if err != nil && b.byContent[key] == j {
-		delete(b.byContent, key) // whoever asks again gets another try
 	}
 	b.order = append(b.order, j)
 	for len(b.order) > b.keepAnswers {
@@ -191,23 +185,66 @@ func (b *book) answer(j *job, result shared.Result, err error) {
 
 // forget drops an answered job, under mu.
 func (b *book) forget(j *job) {
-	delete(b.byID, j.id)
-	if key := (contentKey{j.requestID, j.content}); b.byContent[key] == j {
-		delete(b.byContent, key)
+	if b.byID[j.id] == j {
+		delete(b.byID, j.id)
 	}
 	if b.latest[j.requestID] == j {
 		delete(b.latest, j.requestID)
 	}
 }
 
-// find looks for a job by its id or, where no job has it, by the client's id of its latest request.
-func (b *book) find(id string) *job {
+// find looks for a job by its id or, where no job has it, by the client's id of its latest request. A job that the book
+// does not know may be one that an earlier gateway took and the prover has kept.
+func (b *book) find(ctx context.Context, id string) *job {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if j := b.byID[id]; j != nil {
 		return j
 	}
-	return b.latest[id]
+	if j := b.latest[id]; j != nil {
+		return j
+	}
+	b.mu.Unlock()
+	j := b.fromBefore(ctx, id)
+	b.mu.Lock()
+	if j == nil || b.draining {
+		return nil
+	}
+	if other := b.byID[id]; other != nil {
+		return other
+	}
+	b.byID[id] = j
+	b.jobs.Go(func() {
+		defer close(j.over)
+		b.await(j)
+	})
+	return j
+}
+
+// fromBefore is the job of that id which the prover has although the book has not; nil if there is none.
+func (b *book) fromBefore(ctx context.Context, id string) *job {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	asking, stop := context.WithTimeout(ctx, 100*time.Millisecond) // a job that is under way has no answer yet
+	defer stop()
+	if _, err := b.prover.Await(asking, shared.JobID(id)); errors.Is(err, shared.ErrUnknownJob) {
+		return nil
+	}
+	j := &job{
+		id: id, proverID: shared.JobID(id), accepted: time.Now(),
+		handedOver: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
+	}
+	close(j.handedOver)
+	st, err := b.prover.Status(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, known := range st.Jobs {
+		if string(known.ID) == id {
+			j.kind, j.size, j.accepted = known.Kind, known.SectorSize, time.Now().Add(-known.Elapsed)
+		}
+	}
+	return j
 }
 
 // cancel ends a job, and tells whether it was still under way.

@@ -18,7 +18,6 @@ type metrics struct {
 	registry *prometheus.Registry
 	proofs   *prometheus.CounterVec
 	phases   *prometheus.HistogramVec
-	withheld prometheus.Counter
 }
 
 // phaseBuckets reach from a hash to the proof of a sector on a slow CPU, in seconds.
@@ -35,22 +34,22 @@ func newMetrics() *metrics {
 			Help:    "Time that completed proofs spent in each phase; witness, prepare, device and finish added up over partitions.",
 			Buckets: phaseBuckets,
 		}, []string{"kind", "phase"}),
-		withheld: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "interlock_proofs_withheld_total", Help: "Proofs that did not verify, on any path, and were not handed out.",
-		}),
 	}
 	for _, kind := range shared.Kinds() { // a counter that appears with its first event hides that event
 		for _, result := range []string{"completed", "failed", "cancelled"} {
 			m.proofs.WithLabelValues(kind.String(), result)
 		}
 	}
-	m.registry.MustRegister(m.proofs, m.phases, m.withheld,
+	m.registry.MustRegister(m.proofs, m.phases,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
 // answered counts a job that has its answer.
 func (m *metrics) answered(j *job) {
+	if !j.kind.Valid() {
+		return // taken by an earlier gateway and answered before this one looked, or no kind at all
+	}
 	result := "completed"
 	switch {
 	case errors.Is(j.err, shared.ErrCancelled):
@@ -59,10 +58,6 @@ func (m *metrics) answered(j *job) {
 		result = "failed"
 	}
 	m.proofs.WithLabelValues(j.kind.String(), result).Inc()
-	var invalid *shared.ProofInvalidError
-	if errors.As(j.err, &invalid) {
-		m.withheld.Inc()
-	}
 	if j.err != nil {
 		return
 	}
@@ -93,6 +88,7 @@ func (m *metrics) text() (string, error) {
 // proverCollector tells what the prover says of itself when Prometheus asks.
 type proverCollector struct {
 	observer *observer
+	plugin   Supervised // nil: nobody restarts the prover's process
 	book     *book
 	uploads  *uploads
 	start    time.Time
@@ -109,6 +105,10 @@ var (
 	descBuild         = desc("build_info", "Version of the prover.", "version")
 	descUptime        = desc("uptime_seconds", "Time since the gateway started.")
 	descPluginUptime  = desc("plugin_uptime_seconds", "Time since the plugin process started.")
+	descWithheld      = desc("proofs_withheld_total", "Proofs that did not verify and were not handed out, but made again or given up.")
+	descRestarts      = desc("plugin_restarts_total", "Plugin processes started after the first.")
+	descDeaths        = desc("plugin_deaths_in_row", "Plugin processes that ended in a row without having answered a request.")
+	descRefusing      = desc("plugin_crash_loop", "1 if requests are refused because plugin processes end one after the other.")
 	descUploads       = desc("uploads", "Requests that are being received.")
 	descRequests      = desc("requests", "Requests under way, by kind and state: pending or in_progress.", "kind", "state")
 	descPartitions    = desc("partitions", "Partitions under way, by kind and state: pending or in_progress.", "kind", "state")
@@ -130,7 +130,7 @@ var (
 // Describe implements prometheus.Collector.
 func (c *proverCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descUp, descBuild, descUptime, descPluginUptime, descUploads, descRequests, descPartitions, descOldest, descMemoryBudget,
+		descUp, descBuild, descWithheld, descRestarts, descDeaths, descRefusing, descUptime, descPluginUptime, descUploads, descRequests, descPartitions, descOldest, descMemoryBudget,
 		descMemoryUsed, descDeviceUp, descDeviceBusy, descDeviceWorkers, descDeviceMemory, descEfficiency, descKernel, descGaps,
 		descParams, descParamsUsers, descParamsFake,
 	} {
@@ -150,11 +150,18 @@ func (c *proverCollector) Collect(out chan<- prometheus.Metric) {
 	for key, idle := range c.observer.gapsUntilNow() {
 		out <- prometheus.MustNewConstMetric(descGaps, prometheus.CounterValue, idle.Seconds(), key.device, key.cause.String())
 	}
+	if c.plugin != nil {
+		state := c.plugin.State()
+		out <- prometheus.MustNewConstMetric(descRestarts, prometheus.CounterValue, float64(state.Restarts))
+		gauge(descDeaths, float64(state.Deaths))
+		gauge(descRefusing, number(state.Refusing))
+	}
 	gauge(descUp, number(v.err == nil))
 	if v.err != nil {
 		return // nothing that is known of the prover holds any more
 	}
 	gauge(descBuild, 1, st.Version)
+	out <- prometheus.MustNewConstMetric(descWithheld, prometheus.CounterValue, float64(st.Withheld))
 	gauge(descPluginUptime, st.Uptime.Seconds())
 	gauge(descMemoryBudget, float64(st.MemoryBudgetBytes))
 	gauge(descMemoryUsed, float64(st.MemoryUsedBytes))

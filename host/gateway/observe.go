@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -55,6 +56,9 @@ func newObserver(prover shared.Prover) *observer {
 	return &observer{prover: prover, gaps: map[gapKey]time.Duration{}, seen: map[string]time.Duration{}}
 }
 
+// errNoPlugin is why a supervised prover does nothing for the moment.
+var errNoPlugin = errors.New("no plugin process is running; the next is being started")
+
 // look gives the present view.
 func (o *observer) look(ctx context.Context) view {
 	o.mu.Lock()
@@ -65,6 +69,9 @@ func (o *observer) look(ctx context.Context) view {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	status, err := o.prover.Status(ctx)
+	if err == nil && status.PID == 0 {
+		o.last.status, err = status, errNoPlugin
+	}
 	if err == nil {
 		o.last.status = status
 		now := knowledge{status.PID, len(status.Jobs), status.Completed, status.Failed}

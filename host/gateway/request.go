@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"unicode"
@@ -116,7 +118,7 @@ func toRequest(submit *cuzkpb.SubmitProofRequest) (shared.Request, error) {
 	return r, r.Validate()
 }
 
-// content is a digest of all that a client asks for, its request id aside.
+// content is a digest of a whole request.
 type content [sha256.Size]byte
 
 // contentOf digests a request: each field, each with its length where it has one, so that no two requests are written
@@ -126,6 +128,7 @@ func contentOf(submit *cuzkpb.SubmitProofRequest) content {
 	number := func(n uint64) { h.Write(binary.BigEndian.AppendUint64(nil, n)) }
 	bytes := func(b []byte) { number(uint64(len(b))); h.Write(b) }
 
+	bytes([]byte(submit.GetRequestId()))
 	number(uint64(submit.GetProofKind()))
 	number(submit.GetSectorSize())
 	number(submit.GetRegisteredProof())
@@ -143,6 +146,15 @@ func contentOf(submit *cuzkpb.SubmitProofRequest) content {
 	bytes(submit.GetCommRNew())
 	bytes(submit.GetCommDNew())
 	return content(h.Sum(nil))
+}
+
+// jobID names the job of a request: the same one for the same request, after a restart too, and another one for any
+// other. A request without an id has a job of its own, so it gets a random one.
+func jobID(requestID string, c content) string {
+	if requestID == "" {
+		return "request." + rand.Text()
+	}
+	return printable(requestID) + "." + hex.EncodeToString(c[:8])
 }
 
 // maxNameBytes is how much of a client's request id is part of a job's.

@@ -91,7 +91,7 @@ func (s *service) prove(ctx context.Context, submit *cuzkpb.SubmitProofRequest, 
 
 // AwaitProof implements cuzk.v1.
 func (s *service) AwaitProof(ctx context.Context, await *cuzkpb.AwaitProofRequest) (*cuzkpb.AwaitProofResponse, error) {
-	j := s.book.find(await.GetJobId())
+	j := s.book.find(ctx, await.GetJobId())
 	if j == nil {
 		return &cuzkpb.AwaitProofResponse{
 			JobId: await.GetJobId(), Status: cuzkpb.AwaitProofResponse_UNKNOWN,
@@ -141,7 +141,7 @@ func answerOf(j *job) *cuzkpb.AwaitProofResponse {
 
 // CancelProof implements cuzk.v1. Of a job that nobody knows, it says that it was not running.
 func (s *service) CancelProof(ctx context.Context, cancel *cuzkpb.CancelProofRequest) (*cuzkpb.CancelProofResponse, error) {
-	j := s.book.find(cancel.GetJobId())
+	j := s.book.find(ctx, cancel.GetJobId())
 	if j == nil {
 		return &cuzkpb.CancelProofResponse{}, nil
 	}

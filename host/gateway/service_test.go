@@ -159,7 +159,10 @@ func TestFailedProofIsAnAnswer(t *testing.T) {
 
 	again, err := client.SubmitProof(ctx, winning("a"))
 	require.NoError(t, err)
-	require.NotEqual(t, submitted.JobId, again.JobId)
+	proof := f.finish(t, 1)
+	answer, err = client.AwaitProof(ctx, &cuzkpb.AwaitProofRequest{JobId: again.JobId})
+	require.NoError(t, err)
+	require.Equal(t, proof, answer.Proof)
 
 	bad := winning("b")
 	bad.RegisteredProof = 3
@@ -190,6 +193,35 @@ func TestBusyProverRefusesTheCall(t *testing.T) {
 	busy = false
 	_, err = client.SubmitProof(ctx, winning("a"))
 	require.NoError(t, err)
+}
+
+// A gateway that was restarted finds what its prover has kept: jobs by their ids, and, since the same request has the
+// same id again, by the request.
+func TestJobsOfAnEarlierGateway(t *testing.T) {
+	f := newFakeProver()
+	_, first := serve(t, f, Options{})
+	ctx := testContext(t)
+	a, err := dial(t, first).SubmitProof(ctx, winning("a"))
+	require.NoError(t, err)
+	f.mu.Lock() // as a prover with a journal has it
+	f.jobs[shared.JobID(a.JobId)] = f.jobs["prover-0"]
+	f.status.Jobs = []shared.JobStatus{{ID: shared.JobID(a.JobId), Kind: shared.KindWinningPoSt}}
+	f.mu.Unlock()
+
+	g, second := serve(t, f, Options{})
+	client := dial(t, second)
+	waiting, err := client.AwaitProof(ctx, &cuzkpb.AwaitProofRequest{JobId: a.JobId, TimeoutMs: 1})
+	require.NoError(t, err)
+	require.Equal(t, cuzkpb.AwaitProofResponse_TIMEOUT, waiting.Status)
+	again, err := client.SubmitProof(ctx, winning("a"))
+	require.NoError(t, err)
+	require.Equal(t, a.JobId, again.JobId)
+	proof := f.finish(t, 0)
+	answer, err := client.AwaitProof(ctx, &cuzkpb.AwaitProofRequest{JobId: a.JobId})
+	require.NoError(t, err)
+	require.Equal(t, proof, answer.Proof)
+	require.Len(t, f.submitted(), 1)
+	require.Equal(t, uint64(1), g.service.book.answers().completed)
 }
 
 func TestCancel(t *testing.T) {
@@ -377,7 +409,6 @@ func TestAnswersAreForgotten(t *testing.T) {
 	}
 	b := g.service.book
 	require.Len(t, b.byID, 3)
-	require.Len(t, b.byContent, 3)
 	require.Len(t, b.latest, 3)
 	answer, err := client.AwaitProof(ctx, &cuzkpb.AwaitProofRequest{JobId: "a"})
 	require.NoError(t, err)

@@ -62,7 +62,7 @@ func busyProver() *fakeProver {
 	f := newFakeProver()
 	f.timeline = busyDay()
 	f.status = shared.Status{
-		Version: "v1", PID: 7, Uptime: time.Minute, MemoryBudgetBytes: 100, MemoryUsedBytes: 40,
+		Version: "v1", PID: 7, Uptime: time.Minute, Withheld: 5, MemoryBudgetBytes: 100, MemoryUsedBytes: 40,
 		Devices: []shared.DeviceStatus{{Name: "gpu-0", Model: "H200", Workers: 2, MemoryTotalBytes: 16, MemoryFreeBytes: 4, RequestID: "job-1", Kind: shared.KindPoRep, Partition: 3}},
 		Params:  []shared.ParamsStatus{{Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Bytes: 44, Users: 1, Where: "device", Insecure: true}},
 		Queues:  []shared.QueueStatus{{Kind: shared.KindPoRep, Pending: 6, InProgress: 1}},
@@ -102,7 +102,9 @@ func TestMetrics(t *testing.T) {
 			`interlock_proofs_total{kind="winning-post",result="failed"} 2`,
 			`interlock_proofs_total{kind="winning-post",result="cancelled"} 1`,
 			`interlock_proofs_total{kind="update",result="failed"} 0`,
-			`interlock_proofs_withheld_total 1`,
+			`interlock_proofs_withheld_total 5`,
+			`interlock_plugin_restarts_total 3`,
+			`interlock_plugin_crash_loop 0`,
 			`interlock_proof_phase_seconds_bucket{kind="winning-post",phase="device",le="2"} 0`,
 			`interlock_proof_phase_seconds_bucket{kind="winning-post",phase="device",le="5"} 1`,
 			`interlock_requests{kind="porep",state="in_progress"} 1`,

@@ -79,8 +79,15 @@ func newParamsVerifyCommand(s streams, g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(s.out, "ok  %s\nparameter set  %s\nbytes  %d\nsha256  %s\nblake2b  %s\npoints  IC %d, H %d, L %d, A %d, B in G1 %d, B in G2 %d\n",
-				r.Path, r.ParameterSet, r.Bytes, r.SHA256, r.Blake2b, r.IC, r.H, r.L, r.A, r.BG1, r.BG2)
+			circuit := "no circuit that is known by its name"
+			if r.Kind != 0 {
+				circuit = fmt.Sprintf("%s %s", r.Kind, r.SectorSize)
+			}
+			fmt.Fprintf(s.out, "ok  %s\nparameter set  %s\nfor  %s\nbytes  %d\nsha256  %s\nblake2b  %s\npoints  IC %d, H %d, L %d, A %d, B in G1 %d, B in G2 %d\n",
+				r.Path, r.ParameterSet, circuit, r.Bytes, r.SHA256, r.Blake2b, r.IC, r.H, r.L, r.A, r.BG1, r.BG2)
+			if r.Listed {
+				fmt.Fprintln(s.out, "listed in the manifest")
+			}
 			if r.Insecure {
 				fmt.Fprintln(s.out, "INSECURE development parameters")
 			}

@@ -77,6 +77,9 @@ func printResult(s streams, req shared.Request, r shared.Result, recording timel
 	for _, gpu := range timeline.Analyze(recording.Events).GPUs {
 		fmt.Fprintf(s.err, "  efficiency of %s: %.1f %% over %d device phase(s)\n", gpu.Name, 100*gpu.Device.Efficiency(), gpu.Partitions)
 	}
+	if r.Margin > 0 {
+		fmt.Fprintf(s.err, "  %s before the deadline\n", round(r.Margin))
+	}
 	if r.InsecureParams {
 		fmt.Fprintln(s.err, "  INSECURE: made with development parameters, whose secret is public: anyone can forge such proofs")
 	}

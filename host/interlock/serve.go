@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
+	"github.com/interlock-prover/interlock/host"
 	"github.com/interlock-prover/interlock/host/gateway"
 )
 
@@ -24,6 +25,7 @@ const (
 type serveFlags struct {
 	grpc, http   string
 	tls          gateway.TLSFiles
+	journal      host.Journal
 	drainTimeout time.Duration
 }
 
@@ -32,7 +34,8 @@ func newServeCommand(s streams, g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "serve sealing software in any language: cuzk.v1 over gRPC, metrics and status page over HTTP",
-		Long: `Serves the prover until it is told to end.
+		Long: `Serves the prover until it is told to end. A plugin process that dies or hangs is
+replaced, and what it had not answered goes to the next.
 
 SIGTERM or an interrupt drains: no more requests are taken, those under way are
 answered. A second one ends at once. SIGHUP reads the log level and the TLS files
@@ -45,6 +48,8 @@ anew.`,
 	flags.StringVar(&f.tls.Cert, "tls-cert", "", "certificate `FILE` of cuzk.v1, PEM; without it there is no TLS")
 	flags.StringVar(&f.tls.Key, "tls-key", "", "key `FILE` of the certificate, PEM")
 	flags.StringVar(&f.tls.ClientCA, "tls-client-ca", "", "`FILE` of authorities, PEM; clients need a certificate of one of them")
+	flags.StringVar(&f.journal.Dir, "journal", "", "`DIR` that accepted requests and their proofs are kept in, so that they outlive this process (default: none)")
+	flags.DurationVar(&f.journal.Retention, "journal-retention", 24*time.Hour, "how long an answer is kept")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 30*time.Minute, "how long requests under way may take once told to end")
 	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -56,7 +61,7 @@ anew.`,
 	return c
 }
 
-// serve runs the gateway until ctx ends or the plugin does.
+// serve runs the gateway until ctx ends.
 func serve(ctx context.Context, s streams, g *globals, f serveFlags) (err error) {
 	c, err := loadConfig(s, g)
 	if err != nil {
@@ -82,13 +87,18 @@ func serve(ctx context.Context, s streams, g *globals, f serveFlags) (err error)
 		}
 		defer func() { _ = httpListener.Close() }()
 	}
-	plugin, err := startConfigured(ctx, g, c, log.Named("plugin"))
+	prover, err := host.Supervise(ctx, host.SupervisorOptions{
+		Options: hostOptions(g, c, log.Named("plugin")), Journal: f.journal,
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, plugin.Stop(context.Background())) }()
+	defer func() { err = errors.Join(err, prover.Stop(context.Background())) }()
+	for _, damage := range prover.Damage() {
+		log.Error("the journal was damaged", "what", damage)
+	}
 
-	options.Prover, options.Keeper = plugin.Host, plugin.Toolbox()
+	options.Prover, options.Keeper = prover, prover.Toolbox()
 	gw := gateway.New(options)
 	failed := make(chan error, 2)
 	go func() { failed <- gw.Serve(grpcListener) }()
@@ -109,9 +119,6 @@ func serve(ctx context.Context, s streams, g *globals, f serveFlags) (err error)
 			continue
 		case <-ctx.Done():
 			log.Info("draining: requests under way are answered, no more are taken", "timeout", f.drainTimeout)
-		case <-plugin.Done():
-			cause = plugin.Err()
-			log.Error("the plugin has ended", "error", cause)
 		case cause = <-failed:
 			log.Error("serving failed", "error", cause)
 		}

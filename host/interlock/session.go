@@ -37,23 +37,23 @@ func startPlugin(ctx context.Context, s streams, g *globals) (*session, error) {
 	if g.verbose {
 		level = hclog.LevelFromString(string(c.Log.Level))
 	}
-	return startConfigured(ctx, g, c, newLogger(s, c, "plugin", level))
+	h, err := host.Start(ctx, hostOptions(g, c, newLogger(s, c, "plugin", level)))
+	if err != nil {
+		return nil, err
+	}
+	return &session{h}, nil
 }
 
-// startConfigured starts the plugin with a configuration that is in order.
-func startConfigured(ctx context.Context, g *globals, c *config.Config, log hclog.Logger) (*session, error) {
-	h, err := host.Start(ctx, host.Options{
+// hostOptions start the plugin with a configuration that is in order.
+func hostOptions(g *globals, c *config.Config, log hclog.Logger) host.Options {
+	return host.Options{
 		PluginPath:   g.plugin,
 		ConfigPath:   c.Path,
 		ParamsDir:    g.params,
 		Logger:       log,
 		StartTimeout: c.Plugin.StartTimeout,
 		StopTimeout:  c.Plugin.StopTimeout,
-	})
-	if err != nil {
-		return nil, err
 	}
-	return &session{h}, nil
 }
 
 // newLogger logs to standard error in the configuration's format.
