@@ -83,12 +83,20 @@ func (e *Engine) CheckParams(ctx context.Context, path string, progress func(sha
 	start := time.Now()
 	report := reporter(start, "MiB checked", progress)
 	r, err := params.Verify(ctx, path, func(done, total int64) { report(int(done>>20), int(total>>20)) })
+	if err == nil && e.manifest != nil {
+		err = e.manifest.Check(path, r.Blake2b)
+	}
 	if err != nil {
 		return shared.ParamsReport{}, atBoundary(err)
 	}
+	set := parameterSetOf(path)
+	circuit := circuitOf(set)
 	return shared.ParamsReport{
 		Path:         path,
-		ParameterSet: parameterSetOf(path),
+		ParameterSet: set,
+		Kind:         circuit.Kind,
+		SectorSize:   circuit.SectorSize,
+		Listed:       e.manifest != nil,
 		Bytes:        r.SizeBytes,
 		SHA256:       r.SHA256,
 		Blake2b:      r.Blake2b[:32],
@@ -112,6 +120,20 @@ func parameterSetOf(path string) string {
 		return name
 	}
 	return set
+}
+
+// circuitOf is the circuit that a parameter set is for, whose number of
+// partitions is its size's own; the zero value if it is that of none.
+func circuitOf(set string) shared.CircuitRequest {
+	for _, kind := range shared.Kinds() {
+		for _, size := range shared.SectorSizes() {
+			r := shared.CircuitRequest{Kind: kind, SectorSize: size}
+			if b, err := blueprintOf(r); err == nil && b.set().ID == set {
+				return r
+			}
+		}
+	}
+	return shared.CircuitRequest{}
 }
 
 // reportInterval is how often a long task tells how far it is.
