@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 		os.Exit(shared.Serve(hosttest.OpenScripted))
 	case "journaling host":
 		os.Exit(runJournalingHost())
+	case "host on a full disk":
+		os.Exit(hostOnFullDisk())
 	case "host":
 		os.Exit(runHost())
 	default:

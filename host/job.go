@@ -119,8 +119,8 @@ func (s *Supervisor) ready(j *job) error {
 	}
 	s.watchDeadline(j)
 	s.dispatch()
-	if j.state == jobWaiting && j.isRecorded && j.isKept {
-		j.vanilla = nil // nobody knows how long it waits; the journal has them
+	if j.state == jobWaiting {
+		j.waitOnDisk()
 	}
 	return nil
 }
@@ -317,12 +317,8 @@ func (s *Supervisor) send(j *job) {
 
 // try has a plugin prove a job.
 func (s *Supervisor) try(h *Host, j *job) (shared.Result, error) {
-	select {
-	case s.uploads <- struct{}{}:
-	case <-j.ctx.Done():
-		return shared.Result{}, context.Cause(j.ctx)
-	case <-h.Done():
-		return shared.Result{}, h.Err()
+	if err := s.takePlace(h, j); err != nil {
+		return shared.Result{}, err
 	}
 	isUploading := true
 	uploaded := func() {
@@ -345,6 +341,34 @@ func (s *Supervisor) try(h *Host, j *job) (shared.Result, error) {
 		}
 		s.report(j, p)
 	})
+}
+
+// takePlace waits for a place for a job's payload on its way to the plugin.
+func (s *Supervisor) takePlace(h *Host, j *job) error {
+	select {
+	case s.uploads <- struct{}{}:
+		return nil
+	default:
+		s.mu.Lock()
+		j.waitOnDisk()
+		s.mu.Unlock()
+	}
+	select {
+	case s.uploads <- struct{}{}:
+		return nil
+	case <-j.ctx.Done():
+		return context.Cause(j.ctx)
+	case <-h.Done():
+		return h.Err()
+	}
+}
+
+// waitOnDisk drops the vanilla proofs from memory that the journal has, under mu: nobody knows how long they wait. Those
+// of a call of Prove are the caller's, and in memory anyway.
+func (j *job) waitOnDisk() {
+	if j.isRecorded && j.isKept {
+		j.vanilla = nil
+	}
 }
 
 // payload gives a job's vanilla proofs, in a slice of the caller's own.

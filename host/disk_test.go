@@ -1,0 +1,173 @@
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-prover/interlock/host"
+	"github.com/interlock-prover/interlock/host/hosttest"
+	"github.com/interlock-prover/interlock/host/journal"
+	"github.com/interlock-prover/interlock/shared"
+)
+
+// A payload is in the host's memory once at most, and not at all while the plugin works on it or is not there.
+func TestPayloadsDoNotStayInMemory(t *testing.T) {
+	const size = 32 << 20
+	o, state := scriptedOptions(t)
+	o.Journal.Dir = t.TempDir()
+	s := hosttest.Supervise(t, o)
+	submit := func(id string) {
+		r := hosttest.Script{}.Request(id)
+		r.Vanilla = append(r.Vanilla, bytes.Repeat([]byte(id), size/len(id)))
+		_, err := s.Submit(t.Context(), r)
+		require.NoError(t, err)
+	}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	submit("passed on")
+	_, err := s.Await(t.Context(), "passed on")
+	require.NoError(t, err)
+	require.Less(t, heap(), before+16<<20)
+
+	// Without a plugin they wait on disk.
+	require.NoError(t, syscall.Kill(pidOf(t, s), syscall.SIGSTOP))
+	for i := range 3 {
+		submit(fmt.Sprintf("waiting %d", i))
+	}
+	require.Less(t, heap(), before+3*size, "two on their way at most")
+	require.NoError(t, syscall.Kill(pidOf(t, s), syscall.SIGCONT))
+	for i := range 3 {
+		id := fmt.Sprintf("waiting %d", i)
+		result, err := s.Await(t.Context(), shared.JobID(id))
+		require.NoError(t, err)
+		r := hosttest.Script{}.Request(id)
+		r.Vanilla = append(r.Vanilla, bytes.Repeat([]byte(id), size/len(id)))
+		require.Equal(t, hosttest.ScriptedProof(r), result.Proof)
+		require.Equal(t, 1, hosttest.Attempts(state, id))
+	}
+}
+
+func pidOf(t testing.TB, s *host.Supervisor) int {
+	pid := s.State().PID
+	require.Positive(t, pid)
+	return pid
+}
+
+// While the disk is full, requests are refused with a typed error, those under way are answered, and their answers are
+// written down as soon as there is room, without a restart. It runs in a process with a file system of its own.
+func TestHostOnFullDisk(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), roleEnv+"=host on a full disk", "DISK="+t.TempDir(), hosttest.EnvState+"="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) || cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exitNoMount {
+		t.Skipf("this machine lets nobody mount a file system: %v %s", err, out)
+	}
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "an answer could not be written and is kept in memory until it can")
+}
+
+const exitNoMount = 3
+
+func hostOnFullDisk() int {
+	dir := os.Getenv("DISK")
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
+		fmt.Println(err)
+		return exitNoMount
+	}
+	if err := fullDisk(dir); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+func fullDisk(dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	state := os.Getenv(hosttest.EnvState)
+	o := host.SupervisorOptions{
+		Options: host.Options{
+			PluginPath: self, Env: []string{roleEnv + "=scripted", hosttest.EnvState + "=" + state},
+			Logger: hclog.New(&hclog.LoggerOptions{Output: os.Stdout}),
+		},
+		Journal: host.Journal{Dir: filepath.Join(dir, "journal")},
+	}
+	s, err := host.Supervise(ctx, o)
+	if err != nil {
+		return err
+	}
+	// Long proofs, so that no page of the database has room for one.
+	script := hosttest.Script{Work: 700 * time.Millisecond}
+	for _, id := range []string{"a", "b"} {
+		if _, err := s.Submit(ctx, script.Request(id)); err != nil {
+			return err
+		}
+	}
+	ballast := filepath.Join(dir, "ballast")
+	f, err := os.Create(ballast)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	_ = f.Close()
+
+	var fault *journal.Error
+	var busy *shared.BusyError
+	if _, err := s.Submit(ctx, script.Request("refused")); !errors.As(err, &fault) || !errors.As(err, &busy) || !errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("on a full disk: %w", err)
+	}
+	for _, id := range []string{"a", "b"} {
+		result, err := s.Await(ctx, shared.JobID(id))
+		if err != nil || !slices.Equal(result.Proof, hosttest.ScriptedProof(script.Request(id))) {
+			return fmt.Errorf("%s, accepted before: %w", id, err)
+		}
+	}
+	if err := os.Remove(ballast); err != nil {
+		return err
+	}
+	if _, err := s.Prove(ctx, script.Request("refused"), nil); err != nil {
+		return fmt.Errorf("with room again: %w", err)
+	}
+	if err := s.Stop(ctx); err != nil {
+		return err
+	}
+	if s, err = host.Supervise(ctx, o); err != nil {
+		return err
+	}
+	for _, id := range []string{"a", "b", "refused"} {
+		if _, err := s.Await(ctx, shared.JobID(id)); err != nil {
+			return fmt.Errorf("%s, with the next host: %w", id, err)
+		}
+		if n := hosttest.Proven(state)[id]; n != 1 {
+			return fmt.Errorf("%s was proven %d times", id, n)
+		}
+	}
+	return s.Stop(ctx)
+}
