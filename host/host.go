@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -24,9 +26,12 @@ var ErrStopped = errors.New("the host has stopped its plugin")
 // Options say which plugin to start and how. The zero value starts the plugin that is installed beside the running
 // program, or is in the PATH, with its built-in defaults.
 type Options struct {
-	PluginPath string   // the plugin's program; empty: see FindPlugin
-	Args       []string // its arguments; the plugin of this project takes none
-	Env        []string // added to this process's environment, as "KEY=value"
+	PluginPath string // the plugin's program; empty: see FindPlugin
+	// PluginSHA256 is what the program must have, in hex; another one is not started, which is a [*ChecksumError]. It is
+	// checked at each start. Empty: any program is started.
+	PluginSHA256 string
+	Args         []string // its arguments; the plugin of this project takes none
+	Env          []string // added to this process's environment, as "KEY=value"
 
 	ConfigPath string // the plugin's configuration file; empty: built-in defaults
 	ParamsDir  string // parameter directory that goes before the configuration's
@@ -51,6 +56,9 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("the plugin's program: %w", err)
 	} else if info.IsDir() || info.Mode()&0o111 == 0 {
 		return o, fmt.Errorf("the plugin's program %s cannot be executed", o.PluginPath)
+	}
+	if sum, err := hex.DecodeString(o.PluginSHA256); err != nil || len(sum) != sha256.Size && len(sum) != 0 {
+		return o, fmt.Errorf("%q is no SHA-256 of the plugin's program, which has %d hex digits", o.PluginSHA256, 2*sha256.Size)
 	}
 	for _, path := range []*string{&o.PluginPath, &o.ConfigPath, &o.ParamsDir} {
 		if *path == "" {

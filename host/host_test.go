@@ -319,6 +319,35 @@ func TestSocketDir(t *testing.T) {
 	require.Empty(t, left)
 }
 
+// Only the program that was asked for is started, even one that is put in its place after it was looked at.
+func TestChecksumOfTheProgram(t *testing.T) {
+	o := fakeOptions(t)
+	program, err := os.ReadFile(o.PluginPath)
+	require.NoError(t, err)
+	o.PluginPath = filepath.Join(t.TempDir(), "plugin")
+	require.NoError(t, os.WriteFile(o.PluginPath, program, 0o700))
+	o.PluginSHA256 = fmt.Sprintf("%X", sha256.Sum256(program))
+	h := hosttest.Start(t, o)
+	require.NoError(t, h.Health(t.Context()))
+	_, err = h.Prove(t.Context(), request("exit"), nil)
+	var died *shared.PluginDiedError
+	require.ErrorAs(t, err, &died)
+	require.Equal(t, o.PluginPath, died.Path)
+
+	require.NoError(t, os.Remove(o.PluginPath))
+	program[len(program)-1] ^= 1
+	require.NoError(t, os.WriteFile(o.PluginPath, program, 0o700))
+	_, err = host.Start(t.Context(), o.Options)
+	var wrong *host.ChecksumError
+	require.ErrorAs(t, err, &wrong)
+	require.Equal(t, fmt.Sprintf("%x", sha256.Sum256(program)), wrong.Got)
+	for _, sum := range []string{"ab", "xy", strings.Repeat("0", 65)} {
+		o.PluginSHA256 = sum
+		_, err = host.Start(t.Context(), o.Options)
+		require.ErrorContains(t, err, "no SHA-256")
+	}
+}
+
 // A temporary directory whose path no socket's would fit into is passed over.
 func TestLongTemporaryDirectory(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("x", 100))

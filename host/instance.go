@@ -23,6 +23,7 @@ const killTimeout = 5 * time.Second
 // instance is one plugin from its start to its end: its process, the connection to it, and the calls it carries. It
 // ends once; what keeps a plugin running beyond that makes a new one.
 type instance struct {
+	path    string // of the plugin's program
 	process *process
 	plugin  *plugin.Client // go-plugin's side of it
 	client  *shared.Client
@@ -46,6 +47,14 @@ func startInstance(ctx context.Context, o Options) (*instance, error) {
 		return nil, err
 	}
 	cmd := exec.Command(o.PluginPath, o.Args...)
+	if o.PluginSHA256 != "" {
+		program, err := openProgram(o.PluginPath, o.PluginSHA256)
+		if err != nil {
+			return nil, err
+		}
+		defer program.close()
+		cmd.Path = program.path()
+	}
 	process, err := newProcess(cmd)
 	if err != nil {
 		return nil, err
@@ -55,7 +64,7 @@ func startInstance(ctx context.Context, o Options) (*instance, error) {
 		process.closeFiles()
 		return nil, err
 	}
-	i := &instance{process: process, tail: &tail{}, sockets: sockets, stopTimeout: o.StopTimeout, gone: make(chan struct{})}
+	i := &instance{path: o.PluginPath, process: process, tail: &tail{}, sockets: sockets, stopTimeout: o.StopTimeout, gone: make(chan struct{})}
 	i.life, i.end = context.WithCancelCause(context.Background())
 
 	i.plugin = plugin.NewClient(&plugin.ClientConfig{
@@ -110,7 +119,7 @@ func (i *instance) handshake(ctx context.Context) error {
 // startError says why a start failed.
 func (i *instance) startError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("starting the plugin %s: %w", i.process.cmd.Path, context.Cause(ctx))
+		return fmt.Errorf("starting the plugin %s: %w", i.path, context.Cause(ctx))
 	}
 	if i.process.id() != 0 {
 		select {
@@ -124,7 +133,7 @@ func (i *instance) startError(ctx context.Context, err error) error {
 	if lines := i.tail.lines(); len(lines) > 0 {
 		err = fmt.Errorf("%w; it last wrote:\n\t%s", err, strings.Join(lines, "\n\t"))
 	}
-	return fmt.Errorf("starting the plugin %s: %w", i.process.cmd.Path, err)
+	return fmt.Errorf("starting the plugin %s: %w", i.path, err)
 }
 
 // watch ends the instance's life when its process ends.
@@ -140,7 +149,7 @@ func (i *instance) died() *shared.PluginDiedError {
 	case <-time.After(2 * pipeGrace):
 	}
 	return &shared.PluginDiedError{
-		Path:   i.process.cmd.Path,
+		Path:   i.path,
 		PID:    i.process.id(),
 		Status: i.process.status(),
 		Stderr: i.tail.lines(),

@@ -171,7 +171,7 @@ func (p *process) Stderr() io.ReadCloser {
 }
 
 // Name is how go-plugin names the plugin's logger.
-func (p *process) Name() string { return p.cmd.Path }
+func (p *process) Name() string { return p.cmd.Args[0] }
 
 // ID is the process id.
 func (p *process) ID() string {
