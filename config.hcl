@@ -122,11 +122,56 @@ log {
   #file = "/var/log/interlock/prover.log"
 }
 
-# How long the host waits for the plugin process.
+# The plugin's program, and how long the host waits for its process.
 plugin {
+  # SHA-256 of the program, as sha256sum prints it; another program is not
+  # started. Default: any program is.
+  #sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
   # Until it answers, once started.
   #start_timeout = "1m"
 
   # Until it has ended its work, once told to stop; then it is killed.
   #stop_timeout = "30s"
+}
+
+# When `interlock serve` gives a plugin process up, and how soon it starts the
+# next. What the first had not answered goes to the next; requests that it was
+# at work on are tried again one at a time.
+supervision {
+  # How often the plugin is asked whether it serves, and how long it may take
+  # to answer before it counts as hung and is killed.
+  #probe_interval = "5s"
+  #probe_timeout  = "30s"
+
+  # How long a plugin with requests may go without a step forward in any of
+  # them before it counts as hung. The longest step of a large partition takes
+  # seconds on a card and many minutes on a few CPUs.
+  #progress_timeout = "30m"
+
+  # How long after a plugin's end the next is started. Each further end doubles
+  # the wait, up to max_backoff.
+  #backoff     = "500ms"
+  #max_backoff = "1m"
+
+  # How many plugins may end in a row, none having answered a request or lived
+  # for crash_window. After one more, requests are refused for cool_down, and
+  # those accepted before wait.
+  #crash_limit  = 5
+  #crash_window = "5m"
+  #cool_down    = "5m"
+
+  # How many plugins may end while they work on one request alone, before that
+  # is set aside with an error.
+  #attempts = 2
+}
+
+# Requests that `interlock serve` has accepted, and their answers, on disk: they
+# outlive its process.
+journal {
+  # Folder for them alone. Default: none, and no journal.
+  #dir = "/var/lib/interlock/journal"
+
+  # How long an answer is kept.
+  #retention = "24h"
 }

@@ -85,6 +85,14 @@ func (c *Config) check() hcl.Diagnostics {
 			c.Witness.Ahead, c.Witness.Ahead, c.Witness.Workers))
 	}
 
+	if v := &c.Supervision; v.MaxBackoff < v.Backoff {
+		place := c.place(&v.MaxBackoff)
+		if place == nil {
+			place = c.place(&v.Backoff)
+		}
+		add(fault(place, "Backoff above its limit", "The first wait of %v is longer than the longest, max_backoff, of %v.", v.Backoff, v.MaxBackoff))
+	}
+
 	if !c.marginNeedsMachine() {
 		diags = append(diags, c.checkMargin(TiB)...)
 	}
@@ -258,6 +266,11 @@ func (c *Config) checkPaths() hcl.Diagnostics {
 			f.Close()
 		}
 	}
+	if dir := &c.Journal.Dir; *dir != "" {
+		if why := unusableFolder(*dir); why != "" {
+			diags = append(diags, fault(c.place(dir), "Unusable folder", "%s.", why))
+		}
+	}
 	for _, file := range []*string{&c.Timeline.File, &c.Log.File} {
 		if *file == "" {
 			continue
@@ -291,6 +304,25 @@ func unwritable(file string) string {
 	}
 	if err != nil {
 		return fmt.Sprintf("%s: %s", file, reason(err))
+	}
+	return ""
+}
+
+// unusableFolder says why a folder could not be written to by this process, or
+// be made if there is none, or "". It changes nothing.
+func unusableFolder(folder string) string {
+	info, err := os.Stat(folder)
+	if errors.Is(err, fs.ErrNotExist) && folder != filepath.Dir(folder) {
+		return unusableFolder(filepath.Dir(folder)) // where it is going to be made
+	}
+	if err == nil && !info.IsDir() {
+		return folder + " is a file, not a folder"
+	}
+	if err == nil {
+		err = unix.Access(folder, unix.W_OK|unix.X_OK)
+	}
+	if err != nil {
+		return fmt.Sprintf("%s: %s", folder, reason(err))
 	}
 	return ""
 }

@@ -2,6 +2,8 @@ package config
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -189,6 +191,7 @@ const (
 	maxThreads = maxCPU + 1
 	maxAhead   = 1 << 10
 	maxEvents  = 1 << 24
+	maxCrashes = 100
 )
 
 func (d *decoder) config(written *fileSchema, cfg *Config) {
@@ -244,6 +247,22 @@ func (d *decoder) config(written *fileSchema, cfg *Config) {
 	if s := written.Plugin; s != nil {
 		d.duration(s.StartTimeout, &cfg.Plugin.StartTimeout)
 		d.duration(s.StopTimeout, &cfg.Plugin.StopTimeout)
+		d.sha256(s.SHA256, &cfg.Plugin.SHA256)
+	}
+	if s := written.Supervision; s != nil {
+		d.duration(s.ProbeInterval, &cfg.Supervision.ProbeInterval)
+		d.duration(s.ProbeTimeout, &cfg.Supervision.ProbeTimeout)
+		d.duration(s.ProgressTimeout, &cfg.Supervision.ProgressTimeout)
+		d.duration(s.Backoff, &cfg.Supervision.Backoff)
+		d.duration(s.MaxBackoff, &cfg.Supervision.MaxBackoff)
+		d.integer(s.CrashLimit, 1, maxCrashes, &cfg.Supervision.CrashLimit)
+		d.duration(s.CrashWindow, &cfg.Supervision.CrashWindow)
+		d.duration(s.CoolDown, &cfg.Supervision.CoolDown)
+		d.integer(s.Attempts, 1, maxCrashes, &cfg.Supervision.Attempts)
+	}
+	if s := written.Journal; s != nil {
+		d.path(s.Dir, &cfg.Journal.Dir)
+		d.duration(s.Retention, &cfg.Journal.Retention)
 	}
 	cfg.fillIn(written)
 }
@@ -393,6 +412,21 @@ func (d *decoder) duration(attr *hcl.Attribute, dst *time.Duration) {
 		return
 	}
 	*dst = duration
+	d.set(dst, attr)
+}
+
+// sha256 takes a digest in hex.
+func (d *decoder) sha256(attr *hcl.Attribute, dst *string) {
+	const digits = 2 * sha256.Size
+	text, ok := d.text(attr, fmt.Sprintf("a SHA-256 of %d hex digits", digits))
+	if !ok {
+		return
+	}
+	if sum, err := hex.DecodeString(text); err != nil || len(sum) != sha256.Size {
+		d.fault(attr.Expr.Range(), "Invalid digest", "A SHA-256 has %d hex digits, as `sha256sum` prints them.", digits)
+		return
+	}
+	*dst = strings.ToLower(text)
 	d.set(dst, attr)
 }
 

@@ -41,7 +41,7 @@ func settings(cfg *Config) Config {
 
 func TestEmptyFileIsTheDefault(t *testing.T) {
 	require.Equal(t, settings(Default()), settings(load(t, "")))
-	require.Equal(t, settings(Default()), settings(load(t, "cpu {\n}\nmemory {\n}\nparameters {\n}\npriority {\n}\nwitness {\n}\ntimeline {\n}\nlog {\n}\nplugin {\n}\n")))
+	require.Equal(t, settings(Default()), settings(load(t, "cpu {\n}\nmemory {\n}\nparameters {\n}\npriority {\n}\nwitness {\n}\ntimeline {\n}\nlog {\n}\nplugin {\n}\nsupervision {\n}\njournal {\n}\n")))
 	byPath, diags := Load("")
 	require.Empty(t, diags)
 	require.Equal(t, Default(), byPath)
@@ -101,6 +101,22 @@ log {
 plugin {
   start_timeout = "1m30s"
   stop_timeout  = "500ms"
+  sha256        = "E3B0C44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+}
+supervision {
+  probe_interval   = "1s"
+  probe_timeout    = "2s"
+  progress_timeout = "3s"
+  backoff          = "4s"
+  max_backoff      = "5s"
+  crash_limit      = 6
+  crash_window     = "7s"
+  cool_down        = "8s"
+  attempts         = 9
+}
+journal {
+  dir       = "journal"
+  retention = "10h"
 }
 `)
 	require.Equal(t, Config{
@@ -121,7 +137,16 @@ plugin {
 		Witness:  Witness{Workers: 3, Threads: 5, Ahead: 7},
 		Timeline: Timeline{Events: 0, File: "/var/log/timeline.txt"},
 		Log:      Log{Level: LogTrace, Format: LogJSON, File: "../log/prover.log"},
-		Plugin:   Plugin{StartTimeout: 90 * time.Second, StopTimeout: 500 * time.Millisecond},
+		Plugin: Plugin{
+			StartTimeout: 90 * time.Second, StopTimeout: 500 * time.Millisecond,
+			SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+		},
+		Supervision: Supervision{
+			ProbeInterval: 1 * time.Second, ProbeTimeout: 2 * time.Second, ProgressTimeout: 3 * time.Second,
+			Backoff: 4 * time.Second, MaxBackoff: 5 * time.Second,
+			CrashLimit: 6, CrashWindow: 7 * time.Second, CoolDown: 8 * time.Second, Attempts: 9,
+		},
+		Journal: Journal{Dir: "journal", Retention: 10 * time.Hour},
 	}, settings(cfg))
 }
 
@@ -428,6 +453,7 @@ func TestExampleShowsEverySetting(t *testing.T) {
 	require.Equal(t, DefaultParamsDir, got.Parameters.Dir)
 	got.GPUs, got.CPU.Threads, got.CPU.CPUs, got.Witness.Threads = nil, 0, nil, 0
 	got.Parameters.Dir, got.Parameters.Preload, got.Parameters.Manifest, got.Timeline.File, got.Log.File = "", nil, "", "", ""
+	got.Plugin.SHA256, got.Journal.Dir = "", ""
 	require.Equal(t, want, got)
 }
 

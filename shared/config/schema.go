@@ -14,15 +14,17 @@ type Config struct {
 	// Path is the file that it came from; empty for the built-in defaults.
 	Path string
 
-	GPUs       []GPU
-	CPU        CPU
-	Memory     Memory
-	Parameters Parameters
-	Priority   Priorities
-	Witness    Witness
-	Timeline   Timeline
-	Log        Log
-	Plugin     Plugin
+	GPUs        []GPU
+	CPU         CPU
+	Memory      Memory
+	Parameters  Parameters
+	Priority    Priorities
+	Witness     Witness
+	Timeline    Timeline
+	Log         Log
+	Plugin      Plugin
+	Supervision Supervision
+	Journal     Journal
 
 	files  map[string]*hcl.File
 	places map[any]hcl.Range // where the value that a pointer leads to is written; without those left out
@@ -193,14 +195,49 @@ const (
 	LogJSON LogFormat = "json"
 )
 
-// Plugin bounds how long the host waits for the plugin process:
-// `plugin { … }`. Used by the host library.
+// Plugin says which program may be the plugin, and bounds how long the host
+// waits for its process: `plugin { … }`. Used by the host library.
 type Plugin struct {
+	// SHA256 is what the plugin's program must have, in hex; empty for any.
+	SHA256 string
 	// StartTimeout is how long the plugin may take until it answers.
 	StartTimeout time.Duration
 	// StopTimeout is how long it may take to end its work when it is stopped;
 	// after that it is killed.
 	StopTimeout time.Duration
+}
+
+// Supervision says when a plugin is given up and how soon the next is started:
+// `supervision { … }`. Used by the host library's supervisor.
+type Supervision struct {
+	// ProbeInterval is how often the plugin is asked whether it serves.
+	ProbeInterval time.Duration
+	// ProbeTimeout is how long it may take to answer before it counts as hung.
+	ProbeTimeout time.Duration
+	// ProgressTimeout is how long a plugin with requests may go without a step
+	// forward in any of them before it counts as hung.
+	ProgressTimeout time.Duration
+	// Backoff is how long after a plugin's end the next is started; each
+	// further end doubles it, up to MaxBackoff.
+	Backoff, MaxBackoff time.Duration
+	// CrashLimit is how many plugins may end in a row, none having answered a
+	// request or lived for CrashWindow, before requests are refused for
+	// CoolDown.
+	CrashLimit  int
+	CrashWindow time.Duration
+	CoolDown    time.Duration
+	// Attempts is how many plugins may end while they work on one request
+	// alone, before that is set aside.
+	Attempts int
+}
+
+// Journal keeps accepted requests and their answers on disk: `journal { … }`.
+// Used by the host library's supervisor.
+type Journal struct {
+	// Dir is the journal's folder; empty for no journal.
+	Dir string
+	// Retention is how long an answer is kept.
+	Retention time.Duration
 }
 
 const (
@@ -225,6 +262,12 @@ func Default() *Config {
 		Timeline: Timeline{Events: timeline.DefaultCapacity},
 		Log:      Log{Level: LogInfo, Format: LogText},
 		Plugin:   Plugin{StartTimeout: time.Minute, StopTimeout: 30 * time.Second},
+		Supervision: Supervision{
+			ProbeInterval: 5 * time.Second, ProbeTimeout: 30 * time.Second, ProgressTimeout: 30 * time.Minute,
+			Backoff: 500 * time.Millisecond, MaxBackoff: time.Minute,
+			CrashLimit: 5, CrashWindow: 5 * time.Minute, CoolDown: 5 * time.Minute, Attempts: 2,
+		},
+		Journal: Journal{Retention: 24 * time.Hour},
 	}
 	cfg.fillIn(&fileSchema{})
 	return cfg
@@ -255,16 +298,18 @@ func (c *Config) devices() int {
 // that are in none of these end up in Rest, where unknownNames finds them.
 
 type fileSchema struct {
-	GPUs       []*gpuSchema      `hcl:"gpu,block"`
-	CPU        *cpuSchema        `hcl:"cpu,block"`
-	Memory     *memorySchema     `hcl:"memory,block"`
-	Parameters *parametersSchema `hcl:"parameters,block"`
-	Priority   *prioritySchema   `hcl:"priority,block"`
-	Witness    *witnessSchema    `hcl:"witness,block"`
-	Timeline   *timelineSchema   `hcl:"timeline,block"`
-	Log        *logSchema        `hcl:"log,block"`
-	Plugin     *pluginSchema     `hcl:"plugin,block"`
-	Rest       hcl.Body          `hcl:",remain"`
+	GPUs        []*gpuSchema       `hcl:"gpu,block"`
+	CPU         *cpuSchema         `hcl:"cpu,block"`
+	Memory      *memorySchema      `hcl:"memory,block"`
+	Parameters  *parametersSchema  `hcl:"parameters,block"`
+	Priority    *prioritySchema    `hcl:"priority,block"`
+	Witness     *witnessSchema     `hcl:"witness,block"`
+	Timeline    *timelineSchema    `hcl:"timeline,block"`
+	Log         *logSchema         `hcl:"log,block"`
+	Plugin      *pluginSchema      `hcl:"plugin,block"`
+	Supervision *supervisionSchema `hcl:"supervision,block"`
+	Journal     *journalSchema     `hcl:"journal,block"`
+	Rest        hcl.Body           `hcl:",remain"`
 }
 
 type gpuSchema struct {
@@ -328,7 +373,27 @@ type logSchema struct {
 }
 
 type pluginSchema struct {
+	SHA256       *hcl.Attribute `hcl:"sha256,optional"`
 	StartTimeout *hcl.Attribute `hcl:"start_timeout,optional"`
 	StopTimeout  *hcl.Attribute `hcl:"stop_timeout,optional"`
 	Rest         hcl.Body       `hcl:",remain"`
+}
+
+type supervisionSchema struct {
+	ProbeInterval   *hcl.Attribute `hcl:"probe_interval,optional"`
+	ProbeTimeout    *hcl.Attribute `hcl:"probe_timeout,optional"`
+	ProgressTimeout *hcl.Attribute `hcl:"progress_timeout,optional"`
+	Backoff         *hcl.Attribute `hcl:"backoff,optional"`
+	MaxBackoff      *hcl.Attribute `hcl:"max_backoff,optional"`
+	CrashLimit      *hcl.Attribute `hcl:"crash_limit,optional"`
+	CrashWindow     *hcl.Attribute `hcl:"crash_window,optional"`
+	CoolDown        *hcl.Attribute `hcl:"cool_down,optional"`
+	Attempts        *hcl.Attribute `hcl:"attempts,optional"`
+	Rest            hcl.Body       `hcl:",remain"`
+}
+
+type journalSchema struct {
+	Dir       *hcl.Attribute `hcl:"dir,optional"`
+	Retention *hcl.Attribute `hcl:"retention,optional"`
+	Rest      hcl.Body       `hcl:",remain"`
 }
