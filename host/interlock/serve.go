@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -25,7 +26,7 @@ const (
 type serveFlags struct {
 	grpc, http   string
 	tls          gateway.TLSFiles
-	journal      host.Journal
+	journal      string
 	drainTimeout time.Duration
 }
 
@@ -48,8 +49,7 @@ anew.`,
 	flags.StringVar(&f.tls.Cert, "tls-cert", "", "certificate `FILE` of cuzk.v1, PEM; without it there is no TLS")
 	flags.StringVar(&f.tls.Key, "tls-key", "", "key `FILE` of the certificate, PEM")
 	flags.StringVar(&f.tls.ClientCA, "tls-client-ca", "", "`FILE` of authorities, PEM; clients need a certificate of one of them")
-	flags.StringVar(&f.journal.Dir, "journal", "", "`DIR` that accepted requests and their proofs are kept in, so that they outlive this process (default: none)")
-	flags.DurationVar(&f.journal.Retention, "journal-retention", 24*time.Hour, "how long an answer is kept")
+	flags.StringVar(&f.journal, "journal", "", "`DIR` that accepted requests and their proofs are kept in, so that they outlive this process (default: the configuration's)")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 30*time.Minute, "how long requests under way may take once told to end")
 	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -88,7 +88,9 @@ func serve(ctx context.Context, s streams, g *globals, f serveFlags) (err error)
 		defer func() { _ = httpListener.Close() }()
 	}
 	prover, err := host.Supervise(ctx, host.SupervisorOptions{
-		Options: hostOptions(g, c, log.Named("plugin")), Journal: f.journal,
+		Options:     hostOptions(g, c, log.Named("plugin")),
+		Supervision: host.Supervision(c.Supervision),
+		Journal:     host.Journal{Dir: cmp.Or(f.journal, c.Journal.Dir), Retention: c.Journal.Retention},
 	})
 	if err != nil {
 		return err

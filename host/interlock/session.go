@@ -48,6 +48,7 @@ func startPlugin(ctx context.Context, s streams, g *globals) (*session, error) {
 func hostOptions(g *globals, c *config.Config, log hclog.Logger) host.Options {
 	return host.Options{
 		PluginPath:   g.plugin,
+		PluginSHA256: c.Plugin.SHA256,
 		ConfigPath:   c.Path,
 		ParamsDir:    g.params,
 		Logger:       log,
