@@ -90,7 +90,7 @@ type Gateway struct {
 func New(o Options) *Gateway {
 	o = o.withDefaults()
 	g := &Gateway{
-		log: o.Logger, health: health.NewServer(), observer: newObserver(o.Prover), pace: newPace(),
+		log: o.Logger, health: health.NewServer(), observer: newObserver(o.Prover, o.Logger), pace: newPace(),
 		watchers: make(chan struct{}, maxWatchers),
 	}
 	g.ctx, g.end = context.WithCancel(context.Background())

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/interlock-prover/interlock/shared"
 	"github.com/interlock-prover/interlock/shared/timeline"
 )
@@ -30,14 +32,16 @@ type view struct {
 // observer asks a prover what it does, once for all who want to know.
 type observer struct {
 	prover shared.Prover
+	log    hclog.Logger
 
-	mu     sync.Mutex
-	at     time.Time
-	last   view
-	known  knowledge
-	gaps   map[gapKey]time.Duration // idle time of devices between device phases, since the start
-	before time.Time                // start of the recording that seen is about
-	seen   map[string]time.Duration // by device, the end of the latest gap that is counted
+	mu        sync.Mutex
+	at        time.Time
+	last      view
+	known     knowledge
+	complaint string                   // the latest
+	gaps      map[gapKey]time.Duration // idle time of devices between device phases, since the start
+	before    time.Time                // start of the recording that seen is about
+	seen      map[string]time.Duration // by device, the end of the latest gap that is counted
 }
 
 type gapKey struct {
@@ -52,8 +56,8 @@ type knowledge struct {
 	completed, failed uint64
 }
 
-func newObserver(prover shared.Prover) *observer {
-	return &observer{prover: prover, gaps: map[gapKey]time.Duration{}, seen: map[string]time.Duration{}}
+func newObserver(prover shared.Prover, log hclog.Logger) *observer {
+	return &observer{prover: prover, log: log, gaps: map[gapKey]time.Duration{}, seen: map[string]time.Duration{}}
 }
 
 // errNoPlugin is why a supervised prover does nothing for the moment.
@@ -76,7 +80,7 @@ func (o *observer) look(ctx context.Context) view {
 		o.last.status = status
 		now := knowledge{status.PID, len(status.Jobs), status.Completed, status.Failed}
 		if now.jobs > 0 || now != o.known {
-			err = o.lookBack(ctx)
+			o.complain(o.lookBack(ctx))
 			o.known = now
 		}
 	}
@@ -85,6 +89,19 @@ func (o *observer) look(ctx context.Context) view {
 	}
 	o.last.err, o.at = err, time.Now()
 	return o.last
+}
+
+// complain logs that the timeline cannot be had, once for each reason. All but the waterfall and the efficiency are had
+// without it.
+func (o *observer) complain(err error) {
+	reason := ""
+	if err != nil {
+		reason = err.Error()
+	}
+	if reason != o.complaint && reason != "" {
+		o.log.Warn("the timeline cannot be had", "error", reason)
+	}
+	o.complaint = reason
 }
 
 // lookBack fetches the timeline, under mu.

@@ -44,7 +44,7 @@ func newRootCommand(s streams) *cobra.Command {
 	f.BoolVarP(&g.verbose, "verbose", "v", false, "show the plugin's log")
 	root.AddCommand(
 		newProveCommand(s, g), newVerifyCommand(s, g), newParamsCommand(s, g), newCircuitCommand(s, g),
-		newServeCommand(s, g), newStatusCommand(s), newTimelineCommand(s), newConfigCommand(s), newBenchCommand(s, g),
+		newServeCommand(s, g), newStatusCommand(s), newDoctorCommand(s, g), newTimelineCommand(s), newConfigCommand(s), newBenchCommand(s, g),
 	)
 	useErrors(root)
 	return root

@@ -51,10 +51,9 @@ anew.`,
 	flags.StringVar(&f.tls.ClientCA, "tls-client-ca", "", "`FILE` of authorities, PEM; clients need a certificate of one of them")
 	flags.StringVar(&f.journal, "journal", "", "`DIR` that accepted requests and their proofs are kept in, so that they outlive this process (default: the configuration's)")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 30*time.Minute, "how long requests under way may take once told to end")
-	c.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if f.tls.ClientCA != "" && f.tls.Cert == "" {
-			return wrongUse("--tls-client-ca needs --tls-cert and --tls-key")
+		if (f.tls.Cert == "") != (f.tls.Key == "") || f.tls.ClientCA != "" && f.tls.Cert == "" {
+			return wrongUse("--tls-cert and --tls-key belong together, and --tls-client-ca needs both")
 		}
 		return serve(c.Context(), s, g, f)
 	}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/interlock-prover/interlock/host"
+	"github.com/interlock-prover/interlock/shared"
+	"github.com/interlock-prover/interlock/shared/config"
+)
+
+func newDoctorCommand(s streams, g *globals) *cobra.Command {
+	var digests bool
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "check this machine, the configuration, the plugin and the parameters, and say what to do",
+		Long: `Checks everything that proving needs. Each line says ok, warn or FAIL; what is
+not ok comes with what to do. Exits 1 if anything fails.`,
+		Args: cobra.NoArgs,
+	}
+	c.Flags().BoolVar(&digests, "digests", false, "read every parameter file whole and print its digest; takes minutes for large sets")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		d := &doctor{out: s.out}
+		d.examine(c.Context(), s, g, digests)
+		if d.failed {
+			return errReported
+		}
+		return nil
+	}
+	return c
+}
+
+// doctor writes what it finds, a line each.
+type doctor struct {
+	out    io.Writer
+	failed bool
+}
+
+func (d *doctor) ok(format string, args ...any)   { fmt.Fprintf(d.out, "ok    "+format+"\n", args...) }
+func (d *doctor) note(format string, args ...any) { fmt.Fprintf(d.out, "      "+format+"\n", args...) }
+
+func (d *doctor) warn(remedy, format string, args ...any) {
+	fmt.Fprintf(d.out, "warn  "+format+"\n", args...)
+	d.note("%s", remedy)
+}
+
+func (d *doctor) fail(remedy, format string, args ...any) {
+	d.failed = true
+	fmt.Fprintf(d.out, "FAIL  "+format+"\n", args...)
+	d.note("%s", remedy)
+}
+
+func (d *doctor) examine(ctx context.Context, s streams, g *globals, digests bool) {
+	machine, err := config.DetectHardware()
+	if err != nil {
+		d.fail("Interlock runs on Linux and needs /proc and /sys; in a container, mount them.", "looking at this machine: %v", err)
+		return
+	}
+	c, ok := d.configuration(s, g, machine)
+	d.cards(c, machine)
+	d.memory(c, machine)
+	d.limits(c)
+	if !ok {
+		return
+	}
+	plugin := d.plugin(ctx, g, c)
+	if plugin != nil {
+		defer plugin.stop()
+	}
+	d.parameters(ctx, config.ParamsDir(g.params, c), plugin, digests)
+}
+
+func (d *doctor) configuration(s streams, g *globals, machine *config.Hardware) (*config.Config, bool) {
+	path := config.Find(g.config)
+	c, diags := config.Load(path)
+	if !diags.HasErrors() {
+		diags = append(diags, c.CheckHardware(machine)...)
+	}
+	if diags.HasErrors() {
+		d.fail("Mend what is shown; `interlock config check` looks again.", "configuration %s:", c.Name())
+		_ = config.WriteDiagnostics(d.out, diags, c.Files(), isTerminal(s.out)) // as every other line
+		return c, false
+	}
+	if len(diags) > 0 {
+		d.warn("See below.", "configuration %s:", c.Name())
+		_ = config.WriteDiagnostics(d.out, diags, c.Files(), isTerminal(s.out))
+		return c, true
+	}
+	if path == "" {
+		d.ok("configuration: none, built-in defaults")
+	} else {
+		d.ok("configuration %s", path)
+	}
+	return c, true
+}
+
+func (d *doctor) cards(c *config.Config, machine *config.Hardware) {
+	version, err := os.ReadFile("/proc/driver/nvidia/version")
+	switch {
+	case err == nil:
+		line, _, _ := strings.Cut(string(version), "\n")
+		d.ok("driver: %s", strings.TrimSpace(line))
+	case len(c.GPUs) > 0:
+		d.fail("Install NVIDIA's driver; in a container, run it with the NVIDIA container toolkit.", "driver: none is loaded, but the configuration names %d GPU(s)", len(c.GPUs))
+	default:
+		d.ok("driver: none, and none is needed: the configuration proves on the CPU")
+	}
+	for _, gpu := range machine.GPUs {
+		d.ok("GPU %s", gpu)
+	}
+	if len(machine.GPUs) > 0 && len(c.GPUs) == 0 {
+		d.warn(`To prove on them, write a block such as gpu "0" {} for each.`, "the machine has %d GPU(s) that the configuration does not use", len(machine.GPUs))
+	}
+}
+
+func (d *doctor) memory(c *config.Config, machine *config.Hardware) {
+	reservable := c.Memory.ReservableBytes(machine.MemoryBytes)
+	switch {
+	case reservable == 0:
+		d.fail("Raise memory { budget } or lower its margin.", "memory: the budget leaves nothing to partitions and parameters")
+	case reservable > machine.AvailableBytes:
+		d.warn("End other programs, or lower memory { budget }: beyond what is free, the kernel swaps or kills.",
+			"memory: %s may be reserved, but only %s are free now", size(uint64(reservable)), size(uint64(machine.AvailableBytes)))
+	default:
+		d.ok("memory: %s may be reserved of %s; %s are free now", size(uint64(reservable)), size(uint64(machine.MemoryBytes)), size(uint64(machine.AvailableBytes)))
+	}
+}
+
+// What a process needs of its limits: sockets and parameter files by the hundred; pinned buffers by the gibibyte.
+const (
+	wantedFiles  = 4096
+	wantedLocked = 8 << 30
+)
+
+func (d *doctor) limits(c *config.Config) {
+	var files, locked unix.Rlimit
+	if err := errors.Join(unix.Getrlimit(unix.RLIMIT_NOFILE, &files), unix.Getrlimit(unix.RLIMIT_MEMLOCK, &locked)); err != nil {
+		d.fail("", "limits: %v", err)
+		return
+	}
+	if files.Max < wantedFiles {
+		d.warn("Raise it: LimitNOFILE= of the systemd unit, or /etc/security/limits.conf.", "limits: %d file handles; %d are better", files.Max, wantedFiles)
+	} else {
+		d.ok("limits: %d file handles", files.Max)
+	}
+	switch {
+	case locked.Max == unix.RLIM_INFINITY:
+		d.ok("limits: locked memory without bound")
+	case locked.Max < wantedLocked && len(c.GPUs) > 0:
+		d.warn("Raise it: LimitMEMLOCK=infinity in the systemd unit; pinned transfers fall back to slower ones without.", "limits: %s of locked memory", size(locked.Max))
+	default:
+		d.ok("limits: %s of locked memory", size(locked.Max))
+	}
+}
+
+// plugin starts the plugin and asks what it is.
+func (d *doctor) plugin(ctx context.Context, g *globals, c *config.Config) *session {
+	h, err := host.Start(ctx, hostOptions(g, c, hclog.NewNullLogger()))
+	if err != nil {
+		d.fail("The message says why; `make build` or the package installs both programs side by side.", "plugin: %v", err)
+		return nil
+	}
+	plugin := &session{h}
+	st, err := plugin.Status(ctx)
+	switch {
+	case err != nil:
+		d.fail("Start it again with --verbose and see its log.", "plugin: it started but does not say what it does: %v", err)
+	case st.Version != shared.Version:
+		d.warn("Install both programs of one version.", "plugin: version %s beside %s of this program", st.Version, shared.Version)
+	default:
+		d.ok("plugin: version %s starts and answers", st.Version)
+	}
+	for _, device := range st.Devices {
+		if device.OutOfUse != "" {
+			d.fail("Its log says more.", "device %s: %s", device.Name, device.OutOfUse)
+			continue
+		}
+		d.ok("device %s: %s, %d workers", device.Name, device.Model, device.Workers)
+	}
+	return plugin
+}
+
+// servedBy says which kinds a parameter set is for, by its name as the originals form it.
+var servedBy = []struct{ prefix, kinds string }{
+	{"stacked-proof-of-replication-", "porep"},
+	{"proof-of-spacetime-fallback-", "winning-post or window-post"},
+	{"empty-sector-update-", "update"},
+}
+
+func (d *doctor) parameters(ctx context.Context, dir string, plugin *session, digests bool) {
+	const remedy = "Fetch the parameters of your sector size with the tool of the proofs library, or name their folder with --params or parameters { dir }."
+	files, err := filepath.Glob(filepath.Join(dir, "v28-*.params"))
+	if err == nil {
+		_, err = os.Stat(dir)
+	}
+	switch {
+	case err != nil:
+		d.fail(remedy, "parameters: %v", err)
+		return
+	case len(files) == 0:
+		d.fail(remedy, "parameters: %s has none (v28-*.params)", dir)
+		return
+	}
+	for _, file := range files {
+		d.parameterSet(ctx, file, plugin, digests)
+	}
+}
+
+func (d *doctor) parameterSet(ctx context.Context, file string, plugin *session, digests bool) {
+	base := strings.TrimSuffix(file, ".params")
+	name := strings.TrimPrefix(filepath.Base(base), "v28-")
+	kinds := "an unknown kind"
+	for _, s := range servedBy {
+		if strings.HasPrefix(name, s.prefix) {
+			kinds = s.kinds
+		}
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		d.fail("Make it readable for the user that proves.", "parameters: %v", err)
+		return
+	}
+	if _, err := os.Stat(base + ".vk"); err != nil {
+		d.fail("Fetch it again: without its verifying key a set cannot be used.", "parameters %s: %v", filepath.Base(file), err)
+		return
+	}
+	d.ok("parameters %s: %s, for %s", filepath.Base(file), size(uint64(info.Size())), kinds)
+	if _, err := os.Stat(base + ".insecure"); err == nil {
+		d.warn("Never use it but for tests.", "parameters %s: INSECURE, made for development", filepath.Base(file))
+	}
+	if !digests || plugin == nil {
+		return
+	}
+	report, err := plugin.Toolbox().CheckParams(ctx, file, nil)
+	if err != nil {
+		d.fail("Fetch the file again.", "%v", err)
+		return
+	}
+	d.note("structure and points are right; blake2b %s, sha256 %s", report.Blake2b, report.SHA256)
+}
