@@ -28,14 +28,16 @@ import (
 type benchmark struct {
 	name, about string
 	run         func(b *benchRun) error
+	long        bool // takes many minutes and is not one of all
 }
 
 func benchmarks() []benchmark {
 	return []benchmark{
-		{"setup", "development parameters of winning PoSt 2 KiB", (*benchRun).setup},
-		{"prove", "winning PoSt 2 KiB, whole requests with parameters loaded", (*benchRun).prove},
-		{"porep", "ten partitions of a 2 KiB PoRep, whole requests with parameters loaded, and peak memory", (*benchRun).porep},
-		{"sectors", "three such sectors at once: efficiency and gaps", (*benchRun).sectors},
+		{"setup", "development parameters of winning PoSt 2 KiB", (*benchRun).setup, false},
+		{"prove", "winning PoSt 2 KiB, whole requests with parameters loaded", (*benchRun).prove, false},
+		{"porep", "ten partitions of a 2 KiB PoRep, whole requests with parameters loaded, and peak memory", (*benchRun).porep, false},
+		{"sectors", "three such sectors at once: efficiency and gaps", (*benchRun).sectors, false},
+		{"memory", "runs times 8 requests of all kinds at once with 3 GiB, and without a limit: peak memory, time", (*benchRun).memory, true},
 	}
 }
 
@@ -93,6 +95,9 @@ func (e *Engine) Bench(ctx context.Context, r shared.BenchRequest, out func(line
 	}
 	defer os.RemoveAll(b.dir)
 	for _, m := range chosen {
+		if m.long && r.Name == "all" {
+			continue
+		}
 		if err := m.run(b); err != nil {
 			return fmt.Errorf("benchmark %s: %w", m.name, err)
 		}
@@ -292,6 +297,88 @@ func (b *benchRun) sectors() error {
 		b.out(strings.TrimRight(line, "\n"))
 	}
 	return nil
+}
+
+// memoryBudget is what the benchmark memory has: room for its parameter sets,
+// 1.4 GiB, and a few of its partitions.
+const memoryBudget = 3 * config.GiB
+
+// memory proves requests of all kinds at once, first with a budget that they do
+// not all fit into, then with what the machine has.
+func (b *benchRun) memory() error {
+	for _, c := range []shared.CircuitRequest{
+		benchWinning, benchPoRep,
+		{Kind: shared.KindWindowPoSt, SectorSize: shared.SectorSize2KiB},
+		{Kind: shared.KindUpdate, SectorSize: shared.SectorSize2KiB},
+	} {
+		if _, _, err := b.parameters(c); err != nil {
+			return err
+		}
+	}
+	requests, err := b.allKinds()
+	if err != nil {
+		return err
+	}
+	limited := config.Default()
+	limited.Memory.Budget = config.MemoryShare{Bytes: memoryBudget}
+	slow, peak, err := b.proveAll(limited, requests)
+	if err != nil {
+		return err
+	}
+	b.printf("%d requests of all kinds, memory budget %s: %.1f s, peak memory %d MiB, %.1f %% of the budget",
+		len(requests), memoryBudget, slow.Seconds(), peak>>20, 100*float64(peak)/float64(memoryBudget))
+	fast, peak, err := b.proveAll(config.Default(), requests)
+	if err != nil {
+		return err
+	}
+	b.printf("%d requests of all kinds, without that budget: %.1f s, peak memory %d MiB; ratio of the times %.2f",
+		len(requests), fast.Seconds(), peak>>20, slow.Seconds()/fast.Seconds())
+	return nil
+}
+
+// allKinds makes 8 requests for each run: a PoRep, two updates, two winning and
+// three window PoSts.
+func (b *benchRun) allKinds() ([]shared.Request, error) {
+	winning, err1 := inputs.PoSt("winning-2KiB")
+	window, err2 := inputs.PoSt("window-2KiB")
+	update, err3 := inputs.Update("update-2KiB")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	var all []shared.Request
+	for run := range b.runs {
+		porep, _, err := b.sector(uint64(run))
+		if err != nil {
+			return nil, err
+		}
+		for i, r := range []shared.Request{porep, window, winning, update, window, winning, update, window} {
+			r.ID, r.Priority = fmt.Sprintf("%d-%d", run, i), shared.PriorityNormal
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// proveAll proves requests at once and measures.
+func (b *benchRun) proveAll(c *config.Config, requests []shared.Request) (took time.Duration, peakBytes int64, err error) {
+	resetPeakMemory()
+	start := time.Now()
+	e, err := Open(b.ctx, c, b.dir, hclog.NewNullLogger())
+	if err != nil {
+		return 0, 0, err
+	}
+	defer e.Close()
+	for _, r := range requests {
+		if _, err := e.Submit(b.ctx, r); err != nil {
+			return 0, 0, err
+		}
+	}
+	for _, r := range requests {
+		if _, err := e.Await(b.ctx, shared.JobID(r.ID)); err != nil {
+			return 0, 0, fmt.Errorf("request %s: %w", r.ID, err)
+		}
+	}
+	return time.Since(start), peakMemory(), nil
 }
 
 // runOracle runs the peer, reads the JSON object that it prints, and says how much

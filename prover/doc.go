@@ -1,12 +1,12 @@
 // Package prover is the engine of the plugin process: it implements
 // shared.Prover and shared.Toolbox out of the packages below it.
 //
-//   - engine.go: opening, proving, closing; job.go: one request as the pipeline
-//     sees it; device.go: a device as the pipeline sees it;
+//   - engine.go: opening, proving, closing; job.go: one request and its device
+//     as the pipeline sees them;
 //   - kind.go: what the engine needs of a kind of proof, and post.go and its
 //     siblings, which give it, one file a kind;
 //   - circuits.go, keys.go: compiled circuits and opened parameters, made once
-//     and shared;
+//     and shared; memory.go: how the host's memory is shared out;
 //   - toolbox.go, digest.go, bench.go: the operator's tools;
 //   - errors.go: errors of the packages below as errors of the boundary.
 //

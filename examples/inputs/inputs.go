@@ -30,18 +30,56 @@ type Case struct {
 		SectorNumber uint64 `json:"sector_number"`
 		VanillaProof string `json:"vanilla_proof"`
 	} `json:"sectors"`
+
+	// Of updates.
+	CommROld      string   `json:"comm_r_old"`
+	CommRNew      string   `json:"comm_r_new"`
+	CommDNew      string   `json:"comm_d_new"`
+	VanillaProofs []string `json:"vanilla_proofs"`
+}
+
+func read(name string) (c Case, err error) {
+	raw, err := files.ReadFile(path.Join(name, "case.json"))
+	if err == nil {
+		err = json.Unmarshal(raw, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, nil
+}
+
+// Update returns the request of an update's case: "update-2KiB".
+func Update(name string) (shared.Request, error) {
+	c, err := read(name)
+	if err != nil {
+		return shared.Request{}, err
+	}
+	r := shared.Request{Kind: shared.KindUpdate, SectorSize: c.SectorSize}
+	for _, comm := range []struct {
+		to   *[]byte
+		text string
+	}{{&r.CommROld, c.CommROld}, {&r.CommRNew, c.CommRNew}, {&r.CommDNew, c.CommDNew}} {
+		if *comm.to, err = hex.DecodeString(comm.text); err != nil {
+			return shared.Request{}, fmt.Errorf("%s: commitment: %w", name, err)
+		}
+	}
+	for _, file := range c.VanillaProofs {
+		vanilla, err := files.ReadFile(path.Join(name, file))
+		if err != nil {
+			return shared.Request{}, err
+		}
+		r.Vanilla = append(r.Vanilla, vanilla)
+	}
+	return r, nil
 }
 
 // PoSt returns the request of a winning or window case: "winning-2KiB" or
 // "window-2KiB".
 func PoSt(name string) (shared.Request, error) {
-	raw, err := files.ReadFile(path.Join(name, "case.json"))
+	c, err := read(name)
 	if err != nil {
 		return shared.Request{}, err
-	}
-	var c Case
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return shared.Request{}, fmt.Errorf("%s: %w", name, err)
 	}
 	r := shared.Request{SectorSize: c.SectorSize, MinerID: c.MinerID, APIVersion: c.APIVersion}
 	switch c.Kind {
