@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/interlock-prover/interlock/prover/groth16"
+	"github.com/interlock-prover/interlock/prover/interlock"
 )
 
 // circuit is a compiled circuit.
@@ -50,7 +51,8 @@ func (o *once[K, V]) get(ctx context.Context, wg *sync.WaitGroup, key K, make fu
 		o.entries[key] = e
 		wg.Go(func() {
 			defer close(e.ready)
-			if e.value, e.err = make(); e.err != nil {
+			e.err = interlock.Protect(func() (err error) { e.value, err = make(); return err })
+			if e.err != nil {
 				o.mu.Lock()
 				delete(o.entries, key)
 				o.mu.Unlock()

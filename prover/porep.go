@@ -6,6 +6,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/interlock-prover/interlock/prover/bincode"
 	"github.com/interlock-prover/interlock/prover/constraint"
 	"github.com/interlock-prover/interlock/prover/params"
 	"github.com/interlock-prover/interlock/prover/porep"
@@ -49,14 +50,16 @@ func decodePoRep(ctx context.Context, r *shared.Request) (statement, error) {
 	}
 	s, err := porep.Decode(ctx, request)
 	if err != nil {
-		return nil, err
+		return nil, bincode.In("vanilla[0]", err)
 	}
 	return porepStatement{s}, nil
 }
 
-func (s porepStatement) blueprint() blueprint            { return porepBlueprint{s.Params} }
-func (s porepStatement) partitions() int                 { return len(s.Partitions) }
-func (s porepStatement) check(ctx context.Context) error { return s.Check(ctx) }
+func (s porepStatement) blueprint() blueprint { return porepBlueprint{s.Params} }
+func (s porepStatement) partitions() int      { return len(s.Partitions) }
+func (s porepStatement) check(ctx context.Context) error {
+	return bincode.In("vanilla[0]", s.Check(ctx))
+}
 
 func (s porepStatement) witness(ctx context.Context, c compiled, k int) (*witness.Witness, error) {
 	circuit, ok := c.(porepCircuit)

@@ -33,11 +33,22 @@ func (e *Engine) Verify(ctx context.Context, r shared.Request, proof []byte) (bo
 	if err != nil {
 		return false, atBoundary(err)
 	}
-	proofs, err := groth16.ParseProofs(proof)
-	if err != nil || len(proofs) != s.partitions() {
+	public := allPublicInputs(s)
+	if got, want := vk.VerifyingKey().NumPublicInputs(), len(public[0]); got != want {
+		return false, atBoundary(&params.Error{
+			Path:   s.blueprint().set().VKPath(e.paramsDir),
+			Reason: fmt.Sprintf("it has %d public inputs where the circuit has %d: it belongs to another circuit", got, want),
+			Remedy: "fetch the file again",
+		})
+	}
+	if len(proof) != groth16.ProofSizeBytes*s.partitions() {
 		return false, nil
 	}
-	return vk.VerifyBatch(allPublicInputs(s), proofs)
+	proofs, err := groth16.ParseProofs(proof)
+	if err != nil {
+		return false, nil
+	}
+	return vk.VerifyBatch(public, proofs)
 }
 
 func allPublicInputs(s statement) [][]fr.Element {

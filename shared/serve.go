@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Plugin is what a plugin process serves.
@@ -169,19 +172,28 @@ func (c *callCounter) wait() {
 
 func (c *callCounter) options() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (_ any, err error) {
 			if !c.enter() {
 				return nil, grpc.ErrServerStopped
 			}
 			defer c.calls.Done()
+			defer recoverCall(info.FullMethod, &err)
 			return handler(ctx, request)
 		}),
-		grpc.ChainStreamInterceptor(func(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		grpc.ChainStreamInterceptor(func(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 			if !c.enter() {
 				return grpc.ErrServerStopped
 			}
 			defer c.calls.Done()
+			defer recoverCall(info.FullMethod, &err)
 			return handler(server, stream)
 		}),
+	}
+}
+
+// recoverCall, deferred, makes a panic of one call that call's error: the others, and the process, go on.
+func recoverCall(method string, err *error) {
+	if value := recover(); value != nil {
+		*err = status.Errorf(codes.Internal, "%s: a bug in the plugin: panic: %v\n%s", method, value, debug.Stack())
 	}
 }

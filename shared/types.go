@@ -12,6 +12,10 @@ const (
 	// MaxRequestBytes bounds the vanilla proofs of one request together. A 32 GiB C1 is about 50 MB, a 64 GiB window
 	// partition some 150 MB.
 	MaxRequestBytes = 1 << 30
+	// MaxPoStProofBytes and MaxUpdateProofBytes bound one vanilla proof. The longest, of 64 GiB sectors, have 200 kB
+	// (winning PoSt) and 600 kB (update).
+	MaxPoStProofBytes   = 1 << 20
+	MaxUpdateProofBytes = 4 << 20
 	// MaxVanillaProofs bounds how many vanilla proofs one request has. A full window partition has 2,349.
 	MaxVanillaProofs = 1 << 16
 	// MaxProofBytes bounds a proof that is to be verified. The longest, non-interactive PoRep's of 126 partitions, has
@@ -36,6 +40,17 @@ var kindNames = [...]string{KindPoRep: "porep", KindWinningPoSt: "winning-post",
 
 // Kinds lists all kinds.
 func Kinds() []Kind { return []Kind{KindPoRep, KindWinningPoSt, KindWindowPoSt, KindUpdate} }
+
+// MaxVanillaBytes bounds one vanilla proof of a kind.
+func MaxVanillaBytes(k Kind) int64 {
+	switch {
+	case k.IsPoSt():
+		return MaxPoStProofBytes
+	case k == KindUpdate:
+		return MaxUpdateProofBytes
+	}
+	return MaxRequestBytes
+}
 
 // String gives the name that commands use, such as "winning-post".
 func (k Kind) String() string {
@@ -273,6 +288,9 @@ func (r *Request) validateVanilla(vanillaBytes []uint64, faults *Faults) {
 	for i, n := range vanillaBytes {
 		if n == 0 {
 			faults.Add(fmt.Sprintf("vanilla[%d]", i), "is empty")
+		}
+		if limit := uint64(MaxVanillaBytes(r.Kind)); n > limit {
+			faults.Add(fmt.Sprintf("vanilla[%d]", i), "has %d bytes, more than the %d that one of %s may have", n, limit, r.Kind)
 		}
 		// Each is compared before it is added, so that the sum cannot wrap around.
 		if n > MaxRequestBytes || total+n > MaxRequestBytes {

@@ -33,7 +33,7 @@ func newBenchCommand(s streams, g *globals) *cobra.Command {
 			return err
 		}
 		defer plugin.stop()
-		return plugin.Toolbox().Bench(c.Context(), req, func(line string) { fmt.Fprintln(s.out, line) })
+		return asUsage(plugin.Toolbox().Bench(c.Context(), req, func(line string) { fmt.Fprintln(s.out, line) }))
 	}
 	c.AddCommand(newMakeC1Command(s, g))
 	return c
@@ -70,10 +70,10 @@ func newMakeC1Command(s streams, g *globals) *cobra.Command {
 			return err
 		}
 		defer plugin.stop()
-		return plugin.Toolbox().Bench(c.Context(), shared.BenchRequest{Name: "make-c1", Args: []string{
+		return asUsage(plugin.Toolbox().Bench(c.Context(), shared.BenchRequest{Name: "make-c1", Args: []string{
 			"size=" + args[0], "out=" + path, fmt.Sprintf("seed=%d", seed),
 			fmt.Sprintf("miner-id=%d", miner), fmt.Sprintf("sector=%d", sector), fmt.Sprintf("partitions=%d", partitions),
-		}}, func(line string) { fmt.Fprintln(s.err, line) })
+		}}, func(line string) { fmt.Fprintln(s.err, line) }))
 	}
 	return c
 }

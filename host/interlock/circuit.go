@@ -57,7 +57,7 @@ func newCircuitCommand(s streams, g *globals) *cobra.Command {
 		d, err := plugin.Toolbox().CircuitDigest(c.Context(), req, bar.report)
 		bar.close()
 		if err != nil {
-			return err
+			return asUsage(err)
 		}
 		enc := json.NewEncoder(s.out)
 		enc.SetIndent("", "  ")

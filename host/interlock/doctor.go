@@ -169,7 +169,7 @@ func (d *doctor) plugin(ctx context.Context, g *globals, c *config.Config) *sess
 		d.fail("The message says why; `make build` or the package installs both programs side by side.", "plugin: %v", err)
 		return nil
 	}
-	plugin := &session{h}
+	plugin := &session{h, ctx}
 	st, err := plugin.Status(ctx)
 	switch {
 	case err != nil:

@@ -7,35 +7,96 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
+
+// openRegular opens a file for reading. Anything but a regular file is refused:
+// a pipe or a device would keep the tool waiting, or never end.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("there is no file %s", path)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = fmt.Errorf("%s is a directory", path)
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
 
 // readFile reads a file of at most limit bytes.
 func readFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no file %s", path)
-	case err != nil:
+	f, info, err := openRegular(path)
+	if err != nil {
 		return nil, err
-	case info.IsDir():
-		return nil, fmt.Errorf("%s is a directory", path)
-	case info.Size() > limit:
-		return nil, fmt.Errorf("%s has %d bytes; at most %d are read", path, info.Size(), limit)
 	}
-	return os.ReadFile(path)
+	defer f.Close()
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%s has %d bytes, more than the %d that it may have", path, info.Size(), limit)
+	}
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// writeTo writes a file by write and reports every fault of it.
-func writeTo(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
+// outputFile is a file being made. It appears under its name when it is complete;
+// that it can be made there is known from the start.
+type outputFile struct {
+	path string
+	f    *os.File
+	// direct is a file that is not made but written to: a pipe, a device.
+	direct bool
+}
+
+// newOutput prepares to write to path.
+func newOutput(path string) (*outputFile, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory", path)
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		return &outputFile{path: path, f: f, direct: true}, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%s cannot be written: %w", path, err)
 	}
-	if err := write(f); err != nil {
-		f.Close()
-		return err
+	return &outputFile{path: path, f: f}, nil
+}
+
+// commit writes the content and gives the file its name.
+func (o *outputFile) commit(write func(io.Writer) error) error {
+	err := write(o.f)
+	if !o.direct {
+		err = errors.Join(err, o.f.Chmod(0o644), o.f.Sync())
 	}
-	return f.Close()
+	if err = errors.Join(err, o.f.Close()); err == nil && !o.direct {
+		err = os.Rename(o.f.Name(), o.path)
+	}
+	if err != nil {
+		o.discard()
+		return fmt.Errorf("writing %s: %w", o.path, err)
+	}
+	return nil
+}
+
+// discard gives the file up; after commit it does nothing.
+func (o *outputFile) discard() {
+	if o == nil || o.direct {
+		return
+	}
+	o.f.Close()
+	os.Remove(o.f.Name())
 }
 
 // absolute is path as the plugin process may use it, wherever that runs.

@@ -11,14 +11,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+
+	"github.com/interlock-prover/interlock/shared"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	// The first signal ends the command in order, the second one at once.
+	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 
@@ -40,11 +45,26 @@ func wrongUse(format string, args ...any) error { return usageError{fmt.Errorf(f
 // errReported ends a command that has failed and has said so already.
 var errReported = errors.New("reported")
 
+// asUsage makes a fault of a request that stems from the command line wrong use.
+// What a file says is not.
+func asUsage(err error) error {
+	var invalid *shared.InvalidRequestError
+	if errors.As(err, &invalid) && !strings.HasPrefix(invalid.Field, "vanilla") {
+		return usageError{err}
+	}
+	return err
+}
+
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, s streams) int {
+	out := &checkedWriter{w: s.out}
+	s.out = out
 	root := newRootCommand(s)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("writing the result: %w", out.err)
+	}
 	var usage usageError
 	switch {
 	case err == nil:
@@ -54,8 +74,29 @@ func run(ctx context.Context, args []string, s streams) int {
 	case errors.As(err, &usage):
 		fmt.Fprintf(s.err, "interlock: %v\nSee '%s --help'.\n", err, command.CommandPath())
 		return exitWrongUse
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintf(s.err, "interlock: %s was interrupted\n", command.CommandPath())
+		return exitFailed
+	case errors.Is(err, context.DeadlineExceeded):
+		fmt.Fprintf(s.err, "interlock: %s gave up, the deadline has passed: %v\n", command.CommandPath(), err)
+		return exitFailed
 	default:
 		fmt.Fprintf(s.err, "interlock: %v\n", err)
 		return exitFailed
 	}
+}
+
+// checkedWriter remembers that a write failed: a command whose result did not
+// arrive has failed, whoever looked at the error.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if err != nil && c.err == nil {
+		c.err = err
+	}
+	return n, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
@@ -82,18 +83,8 @@ func tool(args ...string) outcome {
 func (w world) flags() []string {
 	return []string{
 		"--plugin", w.plugin, "--params", w.params, "--sector-size", "2KiB", "--miner-id", "138228",
-		"--randomness", hexOf(w.request.Randomness),
+		"--randomness", hex.EncodeToString(w.request.Randomness),
 	}
-}
-
-func hexOf(b []byte) string {
-	const digits = "0123456789abcdef"
-	var s strings.Builder
-	for _, x := range b {
-		s.WriteByte(digits[x>>4])
-		s.WriteByte(digits[x&15])
-	}
-	return s.String()
 }
 
 // The tool proves through a real plugin process, the proof verifies, its timeline
@@ -137,8 +128,14 @@ func TestExitCodes(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "none")
 	badConfig := filepath.Join(t.TempDir(), "bad.hcl")
 	require.NoError(t, os.WriteFile(badConfig, []byte("memry {\n}\n"), 0o600))
-	notPlugin, err := os.Executable()
-	require.NoError(t, err)
+	// A program that is no plugin: it ends at once.
+	notPlugin := filepath.Join(t.TempDir(), "no-plugin")
+	require.NoError(t, os.WriteFile(notPlugin, []byte("#!/bin/sh\necho I am no plugin >&2\nexit 3\n"), 0o700))
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	large := filepath.Join(t.TempDir(), "large")
+	require.NoError(t, os.WriteFile(large, nil, 0o600))
+	require.NoError(t, os.Truncate(large, 1<<30))
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -161,7 +158,21 @@ func TestExitCodes(t *testing.T) {
 		"bad config":          {append([]string{"--config", badConfig, "prove", "winning-post", w.vanilla}, w.flags()...), exitFailed, `"memory"`},
 		"bad config, checked": {[]string{"config", "check", badConfig}, exitFailed, "^"},
 		"missing plugin":      {append([]string{"prove", "winning-post", w.vanilla}, append(w.flags(), "--plugin", missing)...), exitFailed, missing},
-		"not a plugin":        {append([]string{"prove", "winning-post", w.vanilla}, append(w.flags(), "--plugin", notPlugin+".not")...), exitFailed, ".not"},
+		"not a plugin":        {append([]string{"prove", "winning-post", w.vanilla}, append(w.flags(), "--plugin", notPlugin)...), exitFailed, "I am no plugin"},
+		"output unwritable":   {append([]string{"prove", "winning-post", w.vanilla, "-o", missing + "/x"}, w.flags()...), exitFailed, "cannot be written"},
+		"timeline unwritable": {append([]string{"prove", "winning-post", w.vanilla, "--timeline", missing + "/x"}, w.flags()...), exitFailed, "cannot be written"},
+		"vanilla is a pipe":   {append([]string{"prove", "winning-post", pipe}, w.flags()...), exitFailed, "not a regular file"},
+		"vanilla is a folder": {append([]string{"prove", "winning-post", filepath.Dir(pipe)}, w.flags()...), exitFailed, "is a directory"},
+		"vanilla is too long": {append([]string{"prove", "winning-post", large}, w.flags()...), exitFailed, "more than the 1048576"},
+		"proof is a pipe":     {append([]string{"verify", "winning-post", w.vanilla, "--proof", pipe}, w.flags()...), exitFailed, "not a regular file"},
+		"timeline is a pipe":  {[]string{"timeline", pipe}, exitFailed, "not a regular file"},
+		"miner zero":          {[]string{"prove", "porep", w.vanilla, "--miner-id", "0"}, exitWrongUse, "0 is no miner"},
+		"empty flag":          {[]string{"params", "setup", "winning-post", "2KiB", "--insecure-dev", "--dir", ""}, exitWrongUse, "--dir is empty"},
+		"unknown version":     {append([]string{"prove", "window-post", w.vanilla, "--api-version", "9"}, w.flags()...), exitWrongUse, "api_version"},
+		"unknown benchmark":   {[]string{"--plugin", w.plugin, "bench", "nope"}, exitWrongUse, "nope"},
+		"unknown partitions":  {[]string{"--plugin", w.plugin, "circuit", "digest", "porep", "2KiB", "--partitions", "3"}, exitWrongUse, "partitions"},
+		"no sparse sector":    {[]string{"--plugin", w.plugin, "bench", "make-c1", "2KiB", "--partitions", "13", "-o", missing}, exitWrongUse, "non-interactive"},
+		"not JSON":            {[]string{"--plugin", w.plugin, "--params", w.params, "prove", "porep", w.vanilla}, exitFailed, "vanilla[0]"},
 		"no timeline":         {[]string{"timeline", w.vanilla}, exitFailed, "holds no timeline"},
 		"wrong randomness": {append([]string{"prove", "winning-post", w.vanilla}, append(w.flags(), "--randomness",
 			strings.Repeat("00", 32))...), exitFailed, "vanilla[0].inclusion_proofs[0]"},
@@ -173,6 +184,28 @@ func TestExitCodes(t *testing.T) {
 			require.Empty(t, r.out)
 		})
 	}
+}
+
+// Property: a proof whose place fails after all is not lost, and a result that
+// cannot be printed is a failure.
+func TestNoProofIsLost(t *testing.T) {
+	w := newWorld(t)
+	var errs bytes.Buffer
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	code := run(context.Background(), append([]string{"prove", "winning-post", w.vanilla}, w.flags()...),
+		streams{in: strings.NewReader(""), out: full, err: &errs})
+	require.Equal(t, exitFailed, code)
+	_, text, found := strings.Cut(errs.String(), "the proof is ")
+	require.True(t, found, errs.String())
+	data, err := hex.DecodeString(strings.TrimSpace(text))
+	require.NoError(t, err)
+	proof := filepath.Join(t.TempDir(), "proof.bin")
+	require.NoError(t, os.WriteFile(proof, data, 0o600))
+	verify := append([]string{"verify", "winning-post", w.vanilla, "--proof", proof}, w.flags()...)
+	require.Equal(t, exitDone, tool(verify...).code)
+	require.Equal(t, exitFailed, run(context.Background(), verify, streams{in: strings.NewReader(""), out: full, err: &errs}))
 }
 
 // The digest is printed as the reference data has it, field for field.

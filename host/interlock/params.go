@@ -48,7 +48,7 @@ func newSetupCommand(s streams, g *globals) *cobra.Command {
 		r, err := plugin.Toolbox().SetupParams(c.Context(), shared.SetupRequest{CircuitRequest: circuit, Dir: dir}, bar.report)
 		bar.close()
 		if err != nil {
-			return err
+			return asUsage(err)
 		}
 		fmt.Fprintf(s.out, "%s  %s\n%s  %s\n", r.ParamsSHA256, r.ParamsPath, r.VKSHA256, r.VKPath)
 		fmt.Fprintf(s.err, "INSECURE development parameters: %d and %d bytes, made in %s; proofs made with them prove nothing to anybody else\n",

@@ -2,8 +2,9 @@ package main
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
-	"os"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,8 +34,20 @@ func newProveCommand(s streams, g *globals) *cobra.Command {
 	return prove
 }
 
+// proveRequest proves, and writes the proof before anything else that could fail.
+// Where it goes is opened first: no proof is lost for want of a place.
 func proveRequest(c *cobra.Command, s streams, g *globals, req shared.Request, out, timelineFile string) error {
 	ctx := c.Context()
+	proofTo, err := newOutputIf(out)
+	if err != nil {
+		return err
+	}
+	defer proofTo.discard()
+	timelineTo, err := newOutputIf(timelineFile)
+	if err != nil {
+		return err
+	}
+	defer timelineTo.discard()
 	plugin, err := startPlugin(ctx, s, g)
 	if err != nil {
 		return err
@@ -47,24 +60,39 @@ func proveRequest(c *cobra.Command, s streams, g *globals, req shared.Request, o
 	if err != nil {
 		return err
 	}
+	text := hex.EncodeToString(result.Proof)
+	if proofTo != nil {
+		err = proofTo.commit(func(w io.Writer) error {
+			_, err := w.Write(result.Proof)
+			return err
+		})
+	} else {
+		_, err = fmt.Fprintln(s.out, text)
+	}
+	if err != nil {
+		// The proof has cost minutes: what takes it is standard error.
+		return fmt.Errorf("%w; the proof is %s", err, text)
+	}
 	recording, err := plugin.Timeline(ctx)
 	if err != nil {
-		return err
-	}
-	if timelineFile != "" {
-		if err := writeTo(timelineFile, recording.WriteText); err != nil {
-			return err
-		}
-	}
-	if out != "" {
-		if err := os.WriteFile(out, result.Proof, 0o644); err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintln(s.out, hex.EncodeToString(result.Proof))
+		return fmt.Errorf("the proof is written, but the timeline is not to be had: %w", err)
 	}
 	printResult(s, req, result, recording)
-	return nil
+	if timelineTo == nil {
+		return nil
+	}
+	if len(recording.Events) == 0 {
+		return errors.New("the proof is written, but there is no timeline: the configuration switches it off (timeline { events })")
+	}
+	return timelineTo.commit(recording.WriteText)
+}
+
+// newOutputIf is newOutput for a path, and nil for none.
+func newOutputIf(path string) (*outputFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	return newOutput(path)
 }
 
 // printResult says on standard error what was done, how long each phase took

@@ -73,7 +73,7 @@ func newKindCommand(kind shared.Kind, verb string) (*cobra.Command, *requestFlag
 	f.StringVar(&r.sectorSize, "sector-size", "", "sector `SIZE`, such as 32GiB")
 	required("sector-size")
 	if kind.IsPoSt() {
-		f.Uint64Var(&r.miner, "miner-id", 0, "miner actor `N`")
+		f.Uint64Var(&r.miner, "miner-id", 0, "miner actor `N`; vanilla proofs of spacetime do not depend on it")
 		f.StringVar(&r.randomness, "randomness", "", "the challenge's randomness, 32 bytes in `HEX`")
 		required("miner-id", "randomness")
 	}
@@ -129,14 +129,17 @@ func (r *requestFlags) request(files []string) (shared.Request, error) {
 			return req, wrongUse("--%s: %v", h.flag, err)
 		}
 	}
+	if r.kind == shared.KindPoRep && r.flags.Changed("miner-id") && r.miner == 0 {
+		return req, wrongUse("--miner-id: 0 is no miner; leave the flag out if the replica id is not to be checked")
+	}
 	for _, file := range files {
-		data, err := readFile(file, shared.MaxRequestBytes)
+		data, err := readFile(file, shared.MaxVanillaBytes(r.kind))
 		if err != nil {
 			return req, err
 		}
 		req.Vanilla = append(req.Vanilla, data)
 	}
-	return req, nil
+	return req, asUsage(req.Validate())
 }
 
 // parseHex32 reads 32 bytes, or nothing from an empty text.

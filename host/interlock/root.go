@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/interlock-prover/interlock/shared"
 )
@@ -57,7 +58,14 @@ func useErrors(c *cobra.Command) {
 		if err := c.ValidateRequiredFlags(); err != nil {
 			return usageError{err}
 		}
-		return nil
+		var err error
+		c.Flags().Visit(func(f *pflag.Flag) {
+			// An unset variable of a script must not mean the working directory.
+			if f.Value.Type() == "string" && f.Value.String() == "" {
+				err = wrongUse("--%s is empty", f.Name)
+			}
+		})
+		return err
 	}
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/term"
@@ -12,7 +13,10 @@ import (
 )
 
 // session is a plugin that one command holds.
-type session struct{ *host.Host }
+type session struct {
+	*host.Host
+	ctx context.Context // the command's
+}
 
 // loadConfig reads the configuration in force. A faulty one is reported here, where its diagnostics can be shown with
 // the lines they are about.
@@ -41,7 +45,7 @@ func startPlugin(ctx context.Context, s streams, g *globals) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{h}, nil
+	return &session{h, ctx}, nil
 }
 
 // hostOptions start the plugin with a configuration that is in order.
@@ -64,9 +68,20 @@ func newLogger(s streams, c *config.Config, name string, level hclog.Level) hclo
 	})
 }
 
+// interruptedGrace is how long an interrupted command's plugin may take to end.
+const interruptedGrace = 2 * time.Second
+
 // stop ends the plugin. A plugin that had to be killed has said why in its log;
 // the command's result stands.
-func (s *session) stop() { _ = s.Stop(context.Background()) }
+func (s *session) stop() {
+	ctx := context.Background()
+	if s.ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, interruptedGrace)
+		defer cancel()
+	}
+	_ = s.Stop(ctx)
+}
 
 // isTerminal tells whether w is a terminal.
 func isTerminal(w any) bool {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +25,11 @@ func newTimelineCommand(s streams) *cobra.Command {
 			return err
 		}
 		if trace != "" {
-			if err := writeTo(trace, recording.WriteChromeTrace); err != nil {
+			to, err := newOutput(trace)
+			if err != nil {
+				return err
+			}
+			if err := to.commit(recording.WriteChromeTrace); err != nil {
 				return err
 			}
 		}
@@ -39,7 +42,7 @@ func newTimelineCommand(s streams) *cobra.Command {
 }
 
 func readTimeline(path string) (timeline.Recording, error) {
-	f, err := os.Open(path)
+	f, _, err := openRegular(path)
 	if err != nil {
 		return timeline.Recording{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/interlock-prover/interlock/prover/interlock"
 	"github.com/interlock-prover/interlock/prover/witness"
 )
 
@@ -255,6 +256,20 @@ func TestCancelledContext(t *testing.T) {
 	_, err := s.Digest(ctx, 10, nil)
 	require.Error(t, err)
 	require.ErrorIs(t, s.Check(ctx, witness.New(s.Layout())), cause)
+}
+
+// Property: a panic in a piece of parallel work is that work's error, and ends
+// nothing else.
+func TestPanicInParallelIsItsError(t *testing.T) {
+	err := Parallel(context.Background(), 8, 1, 2, func(from, _ int) error {
+		if from == 5 {
+			panic("five")
+		}
+		return nil
+	})
+	var stopped *interlock.PanicError
+	require.ErrorAs(t, err, &stopped)
+	require.Equal(t, "five", stopped.Value)
 }
 
 // Property: misuse of a template is a bug that is named.

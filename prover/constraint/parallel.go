@@ -5,11 +5,14 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/interlock-prover/interlock/prover/interlock"
 )
 
 // Parallel runs work over 0..n in pieces of at most grain, on the given number
 // of goroutines, and waits for them. It stops early when ctx is done or a piece
-// fails, and returns the first error.
+// fails, and returns the first error. A piece that panics has failed with an
+// *interlock.PanicError.
 func Parallel(ctx context.Context, n, grain, threads int, work func(from, to int) error) error {
 	var next atomic.Int64
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -22,7 +25,8 @@ func Parallel(ctx context.Context, n, grain, threads int, work func(from, to int
 				if from >= n {
 					return
 				}
-				if err := work(from, min(n, from+grain)); err != nil {
+				err := interlock.Protect(func() error { return work(from, min(n, from+grain)) })
+				if err != nil {
 					cancel(err)
 					return
 				}

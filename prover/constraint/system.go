@@ -157,7 +157,8 @@ func (s *System) Density() *Density {
 func set(bitmap []uint64, i uint32) { bitmap[i/64] |= 1 << (i % 64) }
 
 // Evaluate computes A·w, B·w and C·w of every constraint into the first
-// NumConstraints elements of a, b and c, with the given number of threads.
+// NumConstraints elements of a, b and c, with the given number of threads. What
+// is nil is left out.
 func (s *System) Evaluate(ctx context.Context, w *witness.Witness, a, b, c []fr.Element, threads int) error {
 	if err := s.fits(w); err != nil {
 		return err
@@ -167,9 +168,11 @@ func (s *System) Evaluate(ctx context.Context, w *witness.Witness, a, b, c []fr.
 		s.walk(from, to, func(f *frame, first, last, number int) bool {
 			for row := first; row < last; row++ {
 				i := number + row - first
-				e.lc(f, 3*row, &a[i])
-				e.lc(f, 3*row+1, &b[i])
-				e.lc(f, 3*row+2, &c[i])
+				for m, values := range [...][]fr.Element{a, b, c} {
+					if values != nil {
+						e.lc(f, 3*row+m, &values[i])
+					}
+				}
 			}
 			return true
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/interlock-prover/interlock/prover/interlock"
 	"github.com/interlock-prover/interlock/prover/memory"
 	"github.com/interlock-prover/interlock/prover/msm"
 	"github.com/interlock-prover/interlock/prover/witness"
@@ -75,12 +76,12 @@ func (d *CPU) Footprint(key Source, c *Circuit) Footprint {
 	return f
 }
 
-// workBytes is what a device phase takes at most: the values of A, B and C or,
-// once A has become H, those of H and the sum over it; beside that the sums over
+// workBytes is what a device phase takes at most: two buffers of the domain or,
+// once one of them has become H, that and the sum over it; beside that the sums over
 // the variables that are not bits, in G1 and in G2 (see Execute).
 func (d *CPU) workBytes(c *Circuit) int64 {
 	domain := fr.Bytes * int64(c.Domain)
-	quotient := max(3*domain, domain+d.sumBytes(c.Domain, g1PointBytes))
+	quotient := max(2*domain, domain+d.sumBytes(c.Domain, g1PointBytes))
 	full := c.System.Layout().NumFull() + c.System.NumInputs()
 	return quotient + d.sumBytes(full, g1PointBytes) + d.sumBytes(full, g2PointBytes)
 }
@@ -236,9 +237,10 @@ type cpuWork struct {
 	key     *cpuKey
 	circuit *Circuit
 	witness *witness.Witness
-	// a, b, c are the values of A, B, C on the domain, in blocks of package
-	// memory that the device phase makes, since only it needs them; a becomes H.
-	a, b, c []fr.Element
+	// a and b are the values of A and B on the domain, in blocks of package
+	// memory that the device phase makes, since only it needs them. Later b has
+	// those of C, and a becomes H.
+	a, b []fr.Element
 
 	sums     *sums
 	released bool
@@ -266,7 +268,10 @@ func (w *cpuWork) Execute(ctx context.Context) error {
 	}
 	s, pk := &sums{}, w.key.pk
 	strands, ctx := errgroup.WithContext(ctx)
-	strands.Go(func() (err error) {
+	strand := func(run func() error) {
+		strands.Go(func() error { return interlock.Protect(run) })
+	}
+	strand(func() (err error) {
 		if err := w.quotient(ctx); err != nil {
 			return fmt.Errorf("quotient: %w", err)
 		}
@@ -274,8 +279,8 @@ func (w *cpuWork) Execute(ctx context.Context) error {
 		s.h, err = msm.G1(ctx, pk.H, w.a[:len(pk.H)], w.device.threads)
 		return sumError(QueryH, err)
 	})
-	strands.Go(func() error { return w.sumsG1(ctx, s) })
-	strands.Go(func() error { return w.sumsG2(ctx, s) })
+	strand(func() error { return w.sumsG1(ctx, s) })
+	strand(func() error { return w.sumsG2(ctx, s) })
 	err := strands.Wait()
 	w.freeBuffers()
 	if err != nil {
@@ -297,17 +302,19 @@ func sumError(q Query, err error) error {
 func (w *cpuWork) quotient(ctx context.Context) error {
 	threads := w.device.threads
 	sys := w.circuit.System
-	if err := sys.Evaluate(ctx, w.witness, w.a, w.b, w.c, threads); err != nil {
+	if err := sys.Evaluate(ctx, w.witness, w.a, w.b, nil, threads); err != nil {
 		return err
 	}
 	// input_i·0 = 0, then nothing up to the end of the domain.
 	n := sys.NumConstraints()
 	clear(w.a[n+copy(w.a[n:], w.witness.Inputs):])
 	clear(w.b[n:])
-	clear(w.c[n:])
-	err := w.circuit.transforms().quotient(ctx, w.a, w.b, w.c, func() { free(&w.b) }, threads)
+	err := w.circuit.transforms().quotient(ctx, w.a, w.b, func(c []fr.Element) error {
+		clear(c[n:])
+		return sys.Evaluate(ctx, w.witness, nil, nil, c, threads)
+	}, threads)
 	if err == nil {
-		free(&w.c)
+		free(&w.b)
 	}
 	return err
 }
@@ -395,7 +402,7 @@ func (w *cpuWork) Release() {
 }
 
 func (w *cpuWork) makeBuffers() (err error) {
-	for _, v := range []*[]fr.Element{&w.a, &w.b, &w.c} {
+	for _, v := range []*[]fr.Element{&w.a, &w.b} {
 		if *v, err = memory.Alloc[fr.Element](w.circuit.Domain); err != nil {
 			w.freeBuffers()
 			return err
@@ -407,7 +414,6 @@ func (w *cpuWork) makeBuffers() (err error) {
 func (w *cpuWork) freeBuffers() {
 	free(&w.a)
 	free(&w.b)
-	free(&w.c)
 }
 
 // free gives a block back and clears the variable that holds it.

@@ -43,6 +43,11 @@ func (sp *Sparse) Statement() (*Statement, error) {
 	if sp.Variant != V1 && sp.Variant != V1_1 {
 		return nil, fault("variant", "is %s: its challenges depend on the replica, which a sparse sector's replica depends on", sp.Variant)
 	}
+	for _, f := range forms(sp.SectorSize) {
+		if f.partitions == sp.Partitions && f.nonInteractive {
+			return nil, fault("partitions", "is %d, which only non-interactive proofs have", sp.Partitions)
+		}
+	}
 	partitions := sp.Partitions
 	if partitions == 0 {
 		partitions = forms(sp.SectorSize)[0].partitions
