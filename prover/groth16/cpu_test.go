@@ -111,10 +111,8 @@ func TestQuotientEqualsDivision(t *testing.T) {
 					want[i].Add(&want[i], &x)
 				}
 			}
-			freed := 0
-			require.NoError(t, newDomain(n).quotient(t.Context(), a, b, c, func() { freed++ }, 2))
+			require.NoError(t, newDomain(n).quotient(t.Context(), a, b, func(to []fr.Element) error { copy(to, c); return nil }, 2))
 			require.Equal(t, want, a, "n = %d, satisfied: %v", n, satisfied)
-			require.Equal(t, 1, freed)
 		}
 	}
 }
@@ -627,7 +625,7 @@ func BenchmarkQuotient(b *testing.B) {
 			d := newDomain(n)
 			b.SetBytes(int64(n))
 			for b.Loop() {
-				if err := d.quotient(b.Context(), x, y, z, func() {}, 2); err != nil {
+				if err := d.quotient(b.Context(), x, y, func(to []fr.Element) error { copy(to, z); return nil }, 2); err != nil {
 					b.Fatal(err)
 				}
 			}

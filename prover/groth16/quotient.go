@@ -16,13 +16,14 @@ const cosetShift = 7
 // interpolate a, b and c on the domain and Z = x^n - 1 vanishes there: what
 // bellperson's execute_fft computes, with one transform less. The result is in
 // a, in natural order; its last coefficient is zero if the circuit is
-// satisfied. b and c are overwritten; freeB is called as soon as b is not
-// needed any more.
+// satisfied. b is overwritten.
 //
 // On the coset g·w^i, Z is g^n - 1 everywhere, and the polynomial of degree
 // below n with the values of A·B = C + Z·H there is C + (g^n - 1)·H. So C need
-// not go to the coset: its coefficients are subtracted afterwards.
-func (d *domain) quotient(ctx context.Context, a, b, c []fr.Element, freeB func(), threads int) error {
+// not go to the coset: its coefficients are subtracted afterwards. Its values
+// are not needed before either, so evaluateC is asked for them when b is free to
+// take them, and a third buffer is spared.
+func (d *domain) quotient(ctx context.Context, a, b []fr.Element, evaluateC func(c []fr.Element) error, threads int) error {
 	shift := fr.NewElement(cosetShift)
 	unscale := d.unscaled()
 	unscale.Inverse(&unscale)
@@ -45,8 +46,11 @@ func (d *domain) quotient(ctx context.Context, a, b, c []fr.Element, freeB func(
 	if err != nil {
 		return err
 	}
-	freeB()
 	if err := d.interpolate(ctx, a, threads); err != nil {
+		return err
+	}
+	c := b
+	if err := evaluateC(c); err != nil {
 		return err
 	}
 	if err := d.interpolate(ctx, c, threads); err != nil {

@@ -191,6 +191,7 @@ func (f *File) read(ctx context.Context, q groth16.Query, from, n int, point fun
 	size := q.PointBytes()
 	start := int(f.queries[q].offset) + from*size
 	data := f.data[start : start+n*size]
+	defer forget(data) // pieces bring their neighbours back
 	err := constraint.Parallel(ctx, n, decodeGrain, runtime.GOMAXPROCS(0), func(lo, hi int) error {
 		defer forget(data[lo*size : hi*size])
 		return guardFault(func() error {

@@ -48,6 +48,7 @@ func (f *File) Verify(ctx context.Context, progress func(done, total int64)) (*R
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	defer forget(f.data)
 
 	r := &Report{Path: f.path, SizeBytes: f.SizeBytes(), Inputs: len(f.vk.IC), Insecure: IsInsecureVK(f.vk)}
 	for q := range r.Points {
