@@ -358,7 +358,9 @@ func (w *chaosWorld) monkey(random *rand.Rand) {
 			continue
 		}
 		before = answered
-		switch random.IntN(4) {
+		switch random.IntN(5) {
+		case 4:
+			w.hit("plugin terminated", plugin, syscall.SIGTERM)
 		case 0:
 			w.hit("plugin killed", plugin, syscall.SIGKILL)
 		case 1:

@@ -29,10 +29,13 @@ func TestPayloadsDoNotStayInMemory(t *testing.T) {
 	o, state := scriptedOptions(t)
 	o.Journal.Dir = t.TempDir()
 	s := hosttest.Supervise(t, o)
+	large := func(id string) shared.Request {
+		r := request(id)
+		r.Vanilla[0] = bytes.Repeat([]byte(id), size/len(id))
+		return r
+	}
 	submit := func(id string) {
-		r := hosttest.Script{}.Request(id)
-		r.Vanilla = append(r.Vanilla, bytes.Repeat([]byte(id), size/len(id)))
-		_, err := s.Submit(t.Context(), r)
+		_, err := s.Submit(t.Context(), large(id))
 		require.NoError(t, err)
 	}
 	heap := func() uint64 {
@@ -58,9 +61,7 @@ func TestPayloadsDoNotStayInMemory(t *testing.T) {
 		id := fmt.Sprintf("waiting %d", i)
 		result, err := s.Await(t.Context(), shared.JobID(id))
 		require.NoError(t, err)
-		r := hosttest.Script{}.Request(id)
-		r.Vanilla = append(r.Vanilla, bytes.Repeat([]byte(id), size/len(id)))
-		require.Equal(t, hosttest.ScriptedProof(r), result.Proof)
+		require.Equal(t, hosttest.ScriptedProof(large(id)), result.Proof)
 		require.Equal(t, 1, hosttest.Attempts(state, id))
 	}
 }

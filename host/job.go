@@ -461,6 +461,10 @@ func (s *Supervisor) settle(h *Host, j *job, result shared.Result, err error) {
 		s.putBack(j, cmp.Or(busy.RetryAfter, retryPause), err.Error()+"; the request waits")
 		s.mu.Unlock()
 		return
+	case errors.Is(err, context.Canceled): // by a plugin that is ending, nobody else
+		s.putBack(j, retryPause, "the plugin gave the request up; it is tried again")
+		s.mu.Unlock()
+		return
 	}
 	if err == nil {
 		s.keeper.deaths = 0 // it was good for something

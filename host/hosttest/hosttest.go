@@ -7,6 +7,9 @@
 //	})
 //	result, err := h.Prove(ctx, request, nil)
 //
+// [Supervise] does the same with a supervisor. For tests of what happens when something goes wrong, the program in
+// testplugin has faults as scripted, see [Script].
+//
 // The package knows nothing of what a plugin does.
 package hosttest
 
