@@ -63,7 +63,7 @@ func fullRequests() []shared.Request {
 		},
 		{
 			ID: "window", Kind: shared.KindWindowPoSt, SectorSize: shared.SectorSize64GiB, Priority: shared.PriorityCritical,
-			Vanilla: [][]byte{pattern(1<<20, 2), pattern(1, 3), pattern(1<<20+1, 4)}, MinerID: 5,
+			Vanilla: [][]byte{pattern(1<<20, 2), pattern(1, 3), pattern(1<<20-1, 4)}, MinerID: 5,
 			Randomness: pattern(32, 5), APIVersion: "1.1.0", Partition: ptr(uint32(0)),
 		},
 		winningRequest(),
@@ -482,7 +482,9 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	t.Run("a message above gRPC's limit", func(t *testing.T) {
 		stream, err := proto.NewProverClient(conn).Submit(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, stream.Send(header(func(h *proto.RequestHeader) { h.VanillaBytes = []uint64{5 << 20} })))
+		require.NoError(t, stream.Send(header(func(h *proto.RequestHeader) {
+			h.Kind, h.Randomness, h.VanillaBytes = proto.Kind_KIND_POREP, nil, []uint64{5 << 20}
+		})))
 		_ = stream.Send(chunk(5 << 20))
 		_, err = stream.CloseAndRecv()
 		require.ErrorContains(t, err, "ResourceExhausted")

@@ -289,13 +289,13 @@ func (r *Request) validateVanilla(vanillaBytes []uint64, faults *Faults) {
 		if n == 0 {
 			faults.Add(fmt.Sprintf("vanilla[%d]", i), "is empty")
 		}
-		if limit := uint64(MaxVanillaBytes(r.Kind)); n > limit {
-			faults.Add(fmt.Sprintf("vanilla[%d]", i), "has %d bytes, more than the %d that one of %s may have", n, limit, r.Kind)
-		}
 		// Each is compared before it is added, so that the sum cannot wrap around.
 		if n > MaxRequestBytes || total+n > MaxRequestBytes {
 			faults.Add("vanilla", "the vanilla proofs are larger than the %d bytes a request may have", uint64(MaxRequestBytes))
 			return
+		}
+		if limit := uint64(MaxVanillaBytes(r.Kind)); n > limit {
+			faults.Add(fmt.Sprintf("vanilla[%d]", i), "has %d bytes, more than the %d that one of %s may have", n, limit, r.Kind)
 		}
 		total += n
 	}
