@@ -569,13 +569,13 @@ func (s *Supervisor) abandonAll() {
 	}
 }
 
-// maintenanceInterval is how often answers are looked through.
+// maintenanceInterval is how often answers are looked through, at least.
 const maintenanceInterval = 5 * time.Second
 
 // maintain is the goroutine that writes down what could not be written before, and forgets what is old.
 func (s *Supervisor) maintain() {
 	defer s.working.Done()
-	tick := time.NewTicker(maintenanceInterval)
+	tick := time.NewTicker(min(maintenanceInterval, s.options.Journal.Retention))
 	defer tick.Stop()
 	for {
 		select {

@@ -462,6 +462,76 @@ func TestJournalOutlivesTheSupervisor(t *testing.T) {
 	require.Empty(t, left)
 }
 
+// Answers are kept as long as was asked for, and as many; what is dropped is dropped from the journal too.
+func TestRetention(t *testing.T) {
+	o, state := scriptedOptions(t)
+	o.Journal = host.Journal{Dir: t.TempDir(), Retention: 300 * time.Millisecond}
+	s := hosttest.Supervise(t, o)
+	r := hosttest.Script{}.Request("r")
+	prove(t, s, r)
+	prove(t, s, r)
+	require.Equal(t, 1, hosttest.Attempts(state, "r"))
+	isForgotten := func(id shared.JobID) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := s.Await(ctx, id)
+		return errors.Is(err, shared.ErrUnknownJob)
+	}
+	waitFor(t, func() bool { return isForgotten("r") })
+	require.NoError(t, s.Stop(t.Context()))
+	s = hosttest.Supervise(t, o)
+	require.True(t, isForgotten("r"))
+	require.NoError(t, s.Stop(t.Context()))
+
+	o.Journal.Retention, o.KeepAnswers = time.Second, 2
+	s = hosttest.Supervise(t, o)
+	for i := range 4 {
+		prove(t, s, hosttest.Script{}.Request(fmt.Sprint(i)))
+	}
+	waitFor(t, func() bool { return isForgotten("1") })
+	require.NoError(t, s.Stop(t.Context()))
+}
+
+// A clock that has jumped while the host was away does not drop an answer that nobody has asked for yet.
+func TestClockJump(t *testing.T) {
+	o, state := scriptedOptions(t)
+	o.Journal = host.Journal{Dir: t.TempDir(), Retention: 2 * time.Hour}
+	j, _, err := journal.Open(o.Journal.Dir, hosttest.Logger(t))
+	require.NoError(t, err)
+	for i, at := range []time.Time{time.Now().AddDate(0, 0, -1), time.Now().AddDate(0, 0, 1)} {
+		r := hosttest.Script{}.Request(fmt.Sprint(i))
+		digest, err := journal.DigestOf(&r)
+		require.NoError(t, err)
+		key, err := j.Accept(&r, digest)
+		require.NoError(t, err)
+		answer := journal.Answer{Result: shared.Result{RequestID: r.ID, Proof: hosttest.ScriptedProof(r)}, At: at}
+		require.NoError(t, j.Finish(journal.Entry{Key: key, Request: r, Digest: digest}, answer))
+	}
+	require.NoError(t, j.Close())
+	s := hosttest.Supervise(t, o)
+	for i := range 2 {
+		prove(t, s, hosttest.Script{}.Request(fmt.Sprint(i)))
+		require.Zero(t, hosttest.Attempts(state, fmt.Sprint(i)))
+	}
+}
+
+// A request whose deadline passed while the host was away is answered with that.
+func TestDeadlinePassesWhileTheHostIsAway(t *testing.T) {
+	o, state := scriptedOptions(t)
+	o.Journal.Dir = t.TempDir()
+	j, _, err := journal.Open(o.Journal.Dir, hosttest.Logger(t))
+	require.NoError(t, err)
+	r := hosttest.Script{}.Request("r")
+	r.Deadline = time.Now().Add(-time.Minute)
+	_, err = j.Accept(&r, journal.Digest{})
+	require.NoError(t, err)
+	require.NoError(t, j.Close())
+	s := hosttest.Supervise(t, o)
+	_, err = s.Await(t.Context(), "r")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Zero(t, hosttest.Attempts(state, "r"))
+}
+
 // A damaged payload fails its request alone, by name.
 func TestDamagedPayloadIsReported(t *testing.T) {
 	o, state := scriptedOptions(t)
