@@ -6,6 +6,7 @@
 //	request.go   what a call asks for, as the prover wants it: kinds, registered proofs, circuit ids
 //	jobs.go      the book of jobs: joining equal requests, keeping answers
 //	receive.go   messages on their way in, admitted before they are read
+//	codec.go     large messages, decoded with one copy
 //	listen.go    TCP and unix sockets, TLS
 //	queue.go     what is counted for back-pressure
 //	observe.go   looks at the prover, for all who want to know

@@ -131,6 +131,8 @@ func serverOptions(o Options) []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(1024),
 		grpc.MaxHeaderListSize(16 << 10),
 		grpc.InTapHandle(tapReading),
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ReadBufferSize(256 << 10),
 		grpc.ConnectionTimeout(10 * time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),

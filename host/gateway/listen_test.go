@@ -40,7 +40,7 @@ func newAuthority(t *testing.T) *authority {
 }
 
 // make writes NAME.pem and NAME.key. parent nil signs with the certificate's own key.
-func (a *authority) make(t *testing.T, name, subject string, parent *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
+func (a *authority) make(t testing.TB, name, subject string, parent *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
