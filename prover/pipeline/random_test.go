@@ -37,6 +37,7 @@ type chaos struct {
 	faulty   int // in a thousand, how often something goes wrong
 	recorder *timeline.Recorder
 	budget   *interlock.Budget
+	payloads *interlock.Budget
 	meter    *meter
 	keys     []*fakeKey
 	devices  []*fakeDevice
@@ -55,6 +56,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	c := &chaos{t: t, rng: rand.New(rand.NewPCG(seed, 2)), recorder: timeline.NewRecorder(0)}
 	c.faulty = []int{0, 20, 100}[c.n(3)]
 	c.budget, c.meter = host(t, 100)
+	c.payloads = interlock.NewBudget("host memory for requests", 1000)
 	for i := range c.n(4) {
 		c.keys = append(c.keys, newFakeKey(t, fmt.Sprintf("key %d", i), int64(c.n(90)), c.budget, c.meter))
 	}
@@ -138,6 +140,7 @@ func (c *chaos) client(j *fakeJob) {
 	time.Sleep(c.millis(200))
 	r := j.request()
 	r.Priority = shared.Priority(c.n(5))
+	r.Payload, _ = c.payloads.TryReserve(interlock.Claim{Bytes: 1})
 	mayEnd := false
 	if c.n(6) == 0 {
 		mayEnd = true
@@ -200,6 +203,9 @@ func (c *chaos) checkLeftovers(jobs []*fakeJob) {
 	}
 	if c.meter.now != 0 {
 		c.t.Errorf("%d bytes of witnesses are left", c.meter.now)
+	}
+	if n := c.payloads.Used(); n != 0 {
+		c.t.Errorf("%d payloads are left", n)
 	}
 	for _, d := range c.devices {
 		if d.memory.now != 0 {
