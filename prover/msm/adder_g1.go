@@ -5,8 +5,8 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 )
 
-// g1Adder is the adder of G1: 6 multiplications an addition.
-type g1Adder struct{ slopes []g1Slope }
+// g1ScalarAdder is the adder of G1 on any processor: 6 multiplications an addition.
+type g1ScalarAdder struct{ slopes []g1Slope }
 
 // g1Slope is a pending addition: the slope of its chord or tangent as a
 // fraction, and the product of all denominators before it.
@@ -15,11 +15,11 @@ type g1Slope struct {
 	pair
 }
 
-func newG1Adder(maxPairs int) adder[bls12381.G1Affine] {
-	return &g1Adder{slopes: make([]g1Slope, maxPairs)}
+func newG1ScalarAdder(maxPairs int) adder[bls12381.G1Affine] {
+	return &g1ScalarAdder{slopes: make([]g1Slope, maxPairs)}
 }
 
-func (a *g1Adder) addPairs(points []bls12381.G1Affine, pairs []pair) {
+func (a *g1ScalarAdder) addPairs(points []bls12381.G1Affine, pairs []pair) {
 	var product fp.Element
 	product.SetOne()
 	n := 0

@@ -5,11 +5,11 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 )
 
-// g2Adder is the adder of G2. It inverts the norms of the denominators, in the
+// g2ScalarAdder is the adder of G2 on any processor. It inverts the norms of the denominators, in the
 // base field, since 1/d = conj(d)/norm(d): 7 base multiplications an addition
 // for the inversion where Montgomery's trick in Fp2 takes 9, and with two
 // products and a square in Fp2 15 in all.
-type g2Adder struct{ slopes []g2Slope }
+type g2ScalarAdder struct{ slopes []g2Slope }
 
 // g2Slope is a pending addition: the slope of its chord or tangent as a
 // fraction, the norm of the denominator and the product of all norms before it.
@@ -19,11 +19,11 @@ type g2Slope struct {
 	pair
 }
 
-func newG2Adder(maxPairs int) adder[bls12381.G2Affine] {
-	return &g2Adder{slopes: make([]g2Slope, maxPairs)}
+func newG2ScalarAdder(maxPairs int) adder[bls12381.G2Affine] {
+	return &g2ScalarAdder{slopes: make([]g2Slope, maxPairs)}
 }
 
-func (a *g2Adder) addPairs(points []bls12381.G2Affine, pairs []pair) {
+func (a *g2ScalarAdder) addPairs(points []bls12381.G2Affine, pairs []pair) {
 	var product, t fp.Element
 	product.SetOne()
 	n := 0

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/interlock-prover/interlock/prover/memory"
 )
 
 // halfBits bounds the scalars that windows are cut from: s or r-s, whichever
@@ -22,13 +24,29 @@ type digits struct {
 	windows int
 	words   [4][]uint64 // word k of every scalar; the top bit of word 3 is the sign
 	bias    [4]uint64
+	block   []uint64 // of package memory, with the words; nil if they are few
 	first   int      // number of the first term's base, if they are in order
 	bases   []uint32 // else number of every term's base
 }
 
-// newDigits prepares the terms from..to-1: 32 bytes each.
+// blockTerms is from how many terms on their words lie outside Go's heap, gone
+// when they are freed: 32 MiB a million.
+const blockTerms = 1 << 15
+
+// newDigits prepares the terms from..to-1: 32 bytes each, until free.
 func newDigits(ctx context.Context, t *terms, from, to, threads int) (*digits, error) {
-	d := makeDigits(to-from, chooseWidth(to-from))
+	n, width := to-from, chooseWidth(to-from)
+	var d *digits
+	if n < blockTerms {
+		d = makeDigits(n, width)
+	} else {
+		block, err := memory.Alloc[uint64](4 * n)
+		if err != nil {
+			return nil, err
+		}
+		d = digitsIn(block, width)
+		d.block = block
+	}
 	d.first = from
 	if t.base != nil {
 		d.bases = t.base[from:to]
@@ -43,13 +61,26 @@ func newDigits(ctx context.Context, t *terms, from, to, threads int) (*digits, e
 			}
 		}
 	})
-	return d, err
+	if err != nil {
+		d.free()
+		return nil, err
+	}
+	return d, nil
+}
+
+// free gives the words back.
+func (d *digits) free() {
+	memory.Free(d.block)
+	d.block = nil
 }
 
 // makeDigits makes room for n scalars.
-func makeDigits(n, width int) *digits {
+func makeDigits(n, width int) *digits { return digitsIn(make([]uint64, 4*n), width) }
+
+// digitsIn lays out room for scalars, of four words each.
+func digitsIn(all []uint64, width int) *digits {
+	n := len(all) / 4
 	d := &digits{n: n, width: width, windows: numWindows(width)}
-	all := make([]uint64, 4*n)
 	for k := range d.words {
 		d.words[k] = all[k*n : (k+1)*n]
 	}

@@ -52,6 +52,24 @@ var g2 = &group[bls12381.G2Affine, bls12381.G2Jac]{
 	double:       (*bls12381.G2Jac).DoubleAssign,
 }
 
+// useVectors chooses the adders for processors with wide vectors. Only tests and
+// benchmarks change it, to compare both.
+var useVectors = vectorsSupported
+
+func newG1Adder(maxPairs int) adder[bls12381.G1Affine] {
+	if useVectors {
+		return newG1VectorAdder(maxPairs)
+	}
+	return newG1ScalarAdder(maxPairs)
+}
+
+func newG2Adder(maxPairs int) adder[bls12381.G2Affine] {
+	if useVectors {
+		return newG2VectorAdder(maxPairs)
+	}
+	return newG2ScalarAdder(maxPairs)
+}
+
 // pair asks for points[into] += points[from].
 type pair struct{ into, from uint32 }
 

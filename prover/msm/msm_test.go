@@ -124,9 +124,18 @@ func drawBases[A comparable, J any](t *rapid.T, c *curve[A, J], pool []A, n int)
 	return bases
 }
 
+// onBoth runs a test on both groups, with each kind of adder that the processor
+// can run.
 func onBoth(t *testing.T, test1 func(*testing.T, *curve[bls12381.G1Affine, bls12381.G1Jac]), test2 func(*testing.T, *curve[bls12381.G2Affine, bls12381.G2Jac])) {
+	defer func(before bool) { useVectors = before }(useVectors)
+	useVectors = false
 	t.Run("G1", func(t *testing.T) { test1(t, &curve1) })
 	t.Run("G2", func(t *testing.T) { test2(t, &curve2) })
+	if vectorsSupported {
+		useVectors = true
+		t.Run("G1 vectors", func(t *testing.T) { test1(t, &curve1) })
+		t.Run("G2 vectors", func(t *testing.T) { test2(t, &curve2) })
+	}
 }
 
 func TestAdditionIsComplete(t *testing.T) { onBoth(t, testAddition, testAddition) }
@@ -155,6 +164,28 @@ func testAddition[A comparable, J any](t *testing.T, c *curve[A, J]) {
 	require.Equal(t, want, points)
 	adder.addPairs(points, nil)
 	require.Equal(t, want, points)
+}
+
+func TestAdditionOfAnyBatch(t *testing.T) { onBoth(t, testAnyBatch, testAnyBatch) }
+
+// Batches of any length and mixture are added right, operands are shared, and
+// nothing else is written.
+func testAnyBatch[A comparable, J any](t *testing.T, c *curve[A, J]) {
+	pool := c.randomBases(3)
+	adder := c.newAdder(64)
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 64).Draw(t, "pairs")
+		points := drawBases(t, c, pool, n+10)
+		want := slices.Clone(points)
+		pairs := make([]pair, n)
+		for i := range pairs {
+			from := n + rapid.IntRange(0, 9).Draw(t, "operand")
+			pairs[i] = pair{uint32(i), uint32(from)}
+			c.add(&want[i], &want[i], &points[from])
+		}
+		adder.addPairs(points, pairs)
+		require.Equal(t, want, points)
+	})
 }
 
 // Windows cut from a scalar make up the scalar again, whatever their width.
