@@ -62,10 +62,6 @@ type book struct {
 	counts   counts
 }
 
-type contentKey struct {
-	requestID string
-}
-
 // counts is how many jobs were answered how.
 type counts struct{ completed, failed, cancelled uint64 }
 

@@ -104,7 +104,7 @@ func relayCall(b *testing.B, payload []byte) func() error {
 			for {
 				var chunk wrapperspb.BytesValue
 				if err := stream.RecvMsg(&chunk); err == io.EOF {
-					return stream.SendMsg(&wrapperspb.BytesValue{})
+					return stream.SendMsg(wrapperspb.Bytes(all[:1]))
 				} else if err != nil {
 					return err
 				}

@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/interlock-prover/interlock/host/gateway/cuzkpb"
@@ -126,7 +128,16 @@ type content [sha256.Size]byte
 func contentOf(submit *cuzkpb.SubmitProofRequest) content {
 	h := sha256.New()
 	number := func(n uint64) { h.Write(binary.BigEndian.AppendUint64(nil, n)) }
-	bytes := func(b []byte) { number(uint64(len(b))); h.Write(b) }
+	bytes := func(b []byte) {
+		number(uint64(len(b)))
+		if len(b) <= hashedAtOnce {
+			h.Write(b)
+			return
+		}
+		for _, sum := range sumsOf(b) {
+			h.Write(sum[:])
+		}
+	}
 
 	bytes([]byte(submit.GetRequestId()))
 	number(uint64(submit.GetProofKind()))
@@ -146,6 +157,21 @@ func contentOf(submit *cuzkpb.SubmitProofRequest) content {
 	bytes(submit.GetCommRNew())
 	bytes(submit.GetCommDNew())
 	return content(h.Sum(nil))
+}
+
+// hashedAtOnce is how much of a field is hashed by one core.
+const hashedAtOnce = 4 << 20
+
+// sumsOf hashes each hashedAtOnce of b, on all cores: a C1 of 50 MB takes one of them 30 ms, a sixth of its way through
+// the gateway.
+func sumsOf(b []byte) [][sha256.Size]byte {
+	sums := make([][sha256.Size]byte, (len(b)+hashedAtOnce-1)/hashedAtOnce)
+	var hashing sync.WaitGroup
+	for i, part := range slices.Collect(slices.Chunk(b, hashedAtOnce)) {
+		hashing.Go(func() { sums[i] = sha256.Sum256(part) })
+	}
+	hashing.Wait()
+	return sums
 }
 
 // jobID names the job of a request: the same one for the same request, after a restart too, and another one for any

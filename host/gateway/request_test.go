@@ -32,6 +32,16 @@ func TestEveryFieldCountsAsContent(t *testing.T) {
 	a := contentOf(&cuzkpb.SubmitProofRequest{VanillaProofs: [][]byte{{1, 2}, {3}}})
 	b := contentOf(&cuzkpb.SubmitProofRequest{VanillaProofs: [][]byte{{1}, {2, 3}}})
 	require.NotEqual(t, a, b)
+	// Every byte of a large field counts.
+	large := make([]byte, 2*hashedAtOnce+1)
+	known := map[content]bool{contentOf(&cuzkpb.SubmitProofRequest{VanillaProof: large}): true}
+	for _, at := range []int{0, hashedAtOnce - 1, hashedAtOnce, 2*hashedAtOnce - 1, 2 * hashedAtOnce} {
+		large[at] ^= 1
+		c := contentOf(&cuzkpb.SubmitProofRequest{VanillaProof: large})
+		require.False(t, known[c])
+		known[c] = true
+	}
+	require.False(t, known[contentOf(&cuzkpb.SubmitProofRequest{VanillaProof: large[:2*hashedAtOnce]})])
 }
 
 func base0() *cuzkpb.SubmitProofRequest { return &cuzkpb.SubmitProofRequest{} }
