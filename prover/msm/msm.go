@@ -111,6 +111,7 @@ func multiExp[A, J any](ctx context.Context, g *group[A, J], bases []A, t *terms
 				sums[task] = worker(i).selectedSum(bases, s, task-len(tasks))
 			}
 		})
+		d.free()
 		if err != nil {
 			return sum, err
 		}
