@@ -62,7 +62,18 @@ func describe(now shared.Progress) string {
 	if now.Message != "" {
 		text += ", " + now.Message
 	}
+	if left, known := timeLeft(now); known {
+		text += fmt.Sprintf(", about %s left", round(left))
+	}
 	return fmt.Sprintf("%s (%s)", text, round(now.Elapsed))
+}
+
+// timeLeft guesses from the partitions done how long the others take.
+func timeLeft(now shared.Progress) (left time.Duration, known bool) {
+	if now.PartitionsDone == 0 || now.PartitionsDone >= now.Partitions {
+		return 0, false
+	}
+	return now.Elapsed / time.Duration(now.PartitionsDone) * time.Duration(now.Partitions-now.PartitionsDone), true
 }
 
 func (p *progress) draw(now shared.Progress) {
