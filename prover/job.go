@@ -118,6 +118,7 @@ func (j *job) reproduction(at []int, encoded [][]byte) string {
 }
 
 func (j *job) invalid(partitions []int, detail string) error {
+	j.engine.distrust(j.circuit.blueprint, j.key)
 	return &shared.ProofInvalidError{RequestID: j.id, Partitions: partitions, Detail: detail}
 }
 

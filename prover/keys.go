@@ -84,6 +84,22 @@ func (e *Engine) drop(b blueprint, k *key) {
 	e.keys.drop(b)
 }
 
+// distrust has parameters opened, and if configured checked, anew by the next
+// request: a proof made with them did not verify. What is damaged in the file may
+// be damaged without a trace in its size and time.
+func (e *Engine) distrust(b blueprint, k *key) {
+	e.log.Error("a proof made with these parameters does not verify; if that happens again, check them: interlock params verify "+k.file.Name(),
+		"set", k.set.ID)
+	if err := k.file.Forget(); err != nil {
+		e.log.Warn("the record of an earlier check stays", "error", err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !k.dropped {
+		e.drop(b, k)
+	}
+}
+
 // release undoes a hold.
 func (e *Engine) release(k *key) {
 	e.mu.Lock()

@@ -3,6 +3,7 @@ package prover
 import (
 	"bytes"
 	"context"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -96,6 +97,53 @@ func TestCorruptedProofsAreWithheld(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Property: parameters with which a proof came out wrong are not trusted any
+// further. The record of an earlier check goes, and the next request opens and
+// checks the file anew, which names what is damaged in it.
+func TestDamagedParametersAreCheckedAnew(t *testing.T) {
+	from, err := paramsDir()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	b, err := blueprintOf(shared.CircuitRequest{Kind: shared.KindWinningPoSt, SectorSize: shared.SectorSize2KiB})
+	require.NoError(t, err)
+	path := b.set().ParamsPath(dir)
+	for _, f := range [][2]string{{path, b.set().ParamsPath(from)}, {b.set().VKPath(dir), b.set().VKPath(from)}} {
+		data, err := os.ReadFile(f[1])
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(f[0], data, 0o600))
+	}
+	c := config.Default()
+	c.Parameters.Verify = config.CheckFull
+	prove := func() error {
+		t.Helper()
+		e, err := Open(t.Context(), c, dir, hclog.NewNullLogger())
+		require.NoError(t, err)
+		request, _ := loadCase(t, "winning-2KiB")
+		_, err = e.Prove(t.Context(), request, nil)
+		require.NoError(t, e.Close())
+		return err
+	}
+	require.NoError(t, prove())
+	require.FileExists(t, path+".verified")
+
+	// Damage that leaves size and time as they were, as that of a disk does.
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte{0xff}, info.Size()/3)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
+
+	var invalid *shared.ProofInvalidError
+	require.ErrorAs(t, prove(), &invalid)
+	require.NoFileExists(t, path+".verified")
+	var wrong *shared.ParamsError
+	require.ErrorAs(t, prove(), &wrong)
+	require.Contains(t, wrong.Path, path)
 }
 
 // A request that is too late already is given up before it is decoded, and gives back what it took.

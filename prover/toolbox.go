@@ -2,6 +2,7 @@ package prover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,12 +70,12 @@ func (e *Engine) SetupParams(ctx context.Context, r shared.SetupRequest, progres
 	if err != nil {
 		return shared.SetupResult{}, atBoundary(err)
 	}
+	if err := writable(r.Dir); err != nil {
+		return shared.SetupResult{}, &shared.ParamsError{Path: r.Dir, Reason: err.Error(), Remedy: "name a directory that can be written to"}
+	}
 	c, err := compile(b)
 	if err != nil {
 		return shared.SetupResult{}, err
-	}
-	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
-		return shared.SetupResult{}, &shared.ParamsError{Path: r.Dir, Reason: err.Error(), Remedy: "name a directory that can be written to"}
 	}
 	e.log.Warn("making INSECURE development parameters", "set", b.set().ID, "dir", r.Dir)
 	made, err := b.set().SetupInsecure(ctx, c.groth, r.Dir, reporter(start, "points made", progress))
@@ -87,6 +88,19 @@ func (e *Engine) SetupParams(ctx context.Context, r shared.SetupRequest, progres
 		ParamsBytes: made.ParamsBytes, VKBytes: made.VKBytes,
 		Elapsed: time.Since(start),
 	}, nil
+}
+
+// writable makes a directory if there is none, and finds out whether files can be
+// made in it, before hours are spent on them.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".interlock-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // CheckParams implements shared.Toolbox.

@@ -171,6 +171,7 @@ func TestExitCodes(t *testing.T) {
 		"unknown version":     {append([]string{"prove", "window-post", w.vanilla, "--api-version", "9"}, w.flags()...), exitWrongUse, "api_version"},
 		"unknown benchmark":   {[]string{"--plugin", w.plugin, "bench", "nope"}, exitWrongUse, "nope"},
 		"unknown partitions":  {[]string{"--plugin", w.plugin, "circuit", "digest", "porep", "2KiB", "--partitions", "3"}, exitWrongUse, "partitions"},
+		"setup unwritable":    {[]string{"--plugin", w.plugin, "params", "setup", "winning-post", "2KiB", "--insecure-dev", "--dir", "/proc/none"}, exitFailed, "a directory that can be written to"},
 		"no sparse sector":    {[]string{"--plugin", w.plugin, "bench", "make-c1", "2KiB", "--partitions", "13", "-o", missing}, exitWrongUse, "non-interactive"},
 		"not JSON":            {[]string{"--plugin", w.plugin, "--params", w.params, "prove", "porep", w.vanilla}, exitFailed, "vanilla[0]"},
 		"no timeline":         {[]string{"timeline", w.vanilla}, exitFailed, "holds no timeline"},

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/bits"
 	"os"
 	"runtime"
@@ -39,24 +40,34 @@ var _ groth16.Source = (*File)(nil)
 
 var errClosed = errors.New("parameter file is closed")
 
+// openRegular opens a file for reading. Anything but a regular file is refused at
+// once: opening a pipe would wait for whoever writes to it.
+func openRegular(path string) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fileError(path, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(fileError(path, err), f.Close())
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, errors.Join(&Error{Path: path, Reason: "not a regular file"}, f.Close())
+	}
+	return f, info, nil
+}
+
 // Open maps a parameter file and checks its structure: that the counts are
 // those of a proving key and that they account for every byte of the file.
 // This reads a few pages and takes microseconds, beside decoding the IC points
 // (one for each public input). Points are not checked: see Verify. Errors are
 // of type *Error.
 func Open(path string) (*File, error) {
-	osFile, err := os.Open(path)
+	osFile, info, err := openRegular(path)
 	if err != nil {
-		return nil, fileError(path, err)
+		return nil, err
 	}
 	defer osFile.Close() // the mapping stays
-	info, err := osFile.Stat()
-	if err != nil {
-		return nil, fileError(path, err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &Error{Path: path, Reason: "not a regular file"}
-	}
 	size := info.Size()
 	if size < vkHeaderBytes { // an empty file cannot be mapped
 		_, reason := vkBytes(nil, size)

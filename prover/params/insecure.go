@@ -73,9 +73,9 @@ func IsInsecureVK(vk *groth16.VerifyingKey) bool {
 // one. It looks at the points, not at the name or the label beside it, so it
 // recognises copies. Errors are of type *Error.
 func IsInsecure(path string) (bool, error) {
-	f, err := os.Open(path)
+	f, _, err := openRegular(path)
 	if err != nil {
-		return false, fileError(path, err)
+		return false, err
 	}
 	defer f.Close()
 	head := make([]byte, vkHeaderBytes)

@@ -15,6 +15,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/interlock-prover/interlock/prover/constraint"
 	"github.com/interlock-prover/interlock/prover/groth16"
@@ -644,4 +645,29 @@ func BenchmarkVerify(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// Property: whatever is no regular file is refused at once by name, and a key file
+// is not read beyond what its header says.
+func TestIrregularFiles(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, unix.Mkfifo(pipe, 0o600))
+	for _, path := range []string{pipe, dir, os.DevNull} {
+		for name, open := range map[string]func() error{
+			"parameters": func() error { _, err := Open(path); return err },
+			"key":        func() error { _, err := ReadVK(t.Context(), path); return err },
+			"insecure":   func() error { _, err := IsInsecure(path); return err },
+		} {
+			var typed *Error
+			require.ErrorAs(t, open(), &typed, "%s of %s", name, path)
+			require.Equal(t, path, typed.Path)
+			require.Equal(t, "not a regular file", typed.Reason)
+		}
+	}
+
+	_, _, r := setup(t, 12)
+	require.NoError(t, os.Truncate(r.VKPath, 1<<40)) // sparse
+	_, err := ReadVK(t.Context(), r.VKPath)
+	require.ErrorContains(t, err, "found 1099511627776")
 }

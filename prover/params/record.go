@@ -2,8 +2,10 @@ package params
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -69,6 +71,14 @@ func (f *File) Recall() (r *Report, changed string) {
 		}
 	}
 	return r, ""
+}
+
+// Forget drops what Remember kept: the file is not to be trusted.
+func (f *File) Forget() error {
+	if err := os.Remove(f.recordPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fileError(f.recordPath(), err)
+	}
+	return nil
 }
 
 // Changed returns an *Error if the file at the path is not, or not any more,

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"runtime"
 
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
@@ -118,16 +118,26 @@ func vkBytes(b []byte, size int64) (int64, string) {
 // ReadVK reads a .vk file. Every point is checked completely, since a verifier
 // relies on nothing else. Errors are of type *Error.
 func ReadVK(ctx context.Context, path string) (*groth16.VerifyingKey, error) {
-	b, err := os.ReadFile(path)
+	f, info, err := openRegular(path)
 	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	// The header says how long the whole is, before that is read.
+	b := make([]byte, min(info.Size(), vkHeaderBytes))
+	if _, err := io.ReadFull(f, b); err != nil {
 		return nil, fileError(path, err)
 	}
-	n, reason := vkBytes(b, int64(len(b)))
-	if reason == "" && int64(len(b)) != n {
-		reason = fmt.Sprintf("expected %d bytes, found %d", n, len(b))
+	n, reason := vkBytes(b, info.Size())
+	if reason == "" && info.Size() != n {
+		reason = fmt.Sprintf("expected %d bytes, found %d", n, info.Size())
 	}
 	if reason != "" {
 		return nil, &Error{Path: path, Reason: reason, Remedy: remedyReplace}
+	}
+	b = append(b, make([]byte, n-vkHeaderBytes)...)
+	if _, err := io.ReadFull(f, b[vkHeaderBytes:]); err != nil {
+		return nil, fileError(path, err)
 	}
 	vk, err := parseVK(ctx, b, checkG1, checkG2)
 	if err != nil {
