@@ -52,7 +52,8 @@ func (j *job) Load(ctx context.Context) error {
 	return atBoundary(err)
 }
 
-// HostMemory implements pipeline.Job.
+// HostMemory implements pipeline.Job: the witness and, while the device is the
+// CPU, what it keeps of it.
 func (j *job) HostMemory() interlock.Claim {
 	footprint := j.engine.device.Footprint(j.key.file, j.circuit.groth)
 	return interlock.Claim{Bytes: j.circuit.groth.System.Layout().Bytes() + footprint.WorkBytes, With: j.key.points}

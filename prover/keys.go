@@ -23,7 +23,7 @@ type key struct {
 	file     *params.File
 	vk       *groth16.PreparedVerifyingKey
 	points   *interlock.Resident
-	bytes    int64 // of points
+	bytes    int64 // of the points alone
 	insecure bool  // development parameters
 	loadTime time.Duration
 
@@ -202,8 +202,11 @@ func (e *Engine) openKey(ctx context.Context, c *circuit) (*key, error) {
 	if err := e.checkKey(ctx, k, c); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	k.bytes = e.device.Footprint(file, c.groth).KeyBytes
-	k.points = e.memory.NewResident("the parameters "+set.ID, k.bytes, func() {
+	// With the points comes what a device phase takes: one at a time has it, so
+	// that it need not be counted for each partition that waits for its turn.
+	footprint := e.device.Footprint(file, c.groth)
+	k.bytes = footprint.KeyBytes
+	k.points = e.memory.NewResident("the parameters "+set.ID+" and a device phase with them", k.bytes+footprint.ExecuteBytes, func() {
 		e.device.Evict(file)
 		e.log.Info("evicted parameters", "set", set.ID, "bytes", k.bytes)
 	})

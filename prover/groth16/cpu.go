@@ -72,14 +72,14 @@ func (d *CPU) Footprint(key Source, c *Circuit) Footprint {
 			f.KeyBytes += int64(c.QueryLen(q)) * size
 		}
 	}
-	f.WorkBytes = d.workBytes(c)
+	f.ExecuteBytes = d.executeBytes(c)
 	return f
 }
 
-// workBytes is what a device phase takes at most: two buffers of the domain or,
+// executeBytes is what a device phase takes at most: two buffers of the domain or,
 // once one of them has become H, that and the sum over it; beside that the sums over
 // the variables that are not bits, in G1 and in G2 (see Execute).
-func (d *CPU) workBytes(c *Circuit) int64 {
+func (d *CPU) executeBytes(c *Circuit) int64 {
 	domain := fr.Bytes * int64(c.Domain)
 	quotient := max(2*domain, domain+d.sumBytes(c.Domain, g1PointBytes))
 	full := c.System.Layout().NumFull() + c.System.NumInputs()

@@ -60,6 +60,9 @@ type Footprint struct {
 	KeyBytes int64
 	// WorkBytes is kept from Prepare to Release, for each proof.
 	WorkBytes int64
+	// ExecuteBytes is taken by Execute alone: once for all proofs, since their
+	// device phases take turns.
+	ExecuteBytes int64
 }
 
 // IncompatibleError says that key, circuit and witness do not belong together.
