@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -116,7 +118,11 @@ func (g *Gateway) snapshot(v view) Snapshot {
 		}
 		s.Queues = append(s.Queues, qs)
 	}
-	for _, j := range st.Jobs {
+	jobs := slices.Clone(st.Jobs)
+	slices.SortStableFunc(jobs, func(a, b shared.JobStatus) int { // what is in progress first, each part oldest first
+		return cmp.Compare(number(inProgress(b)), number(inProgress(a)))
+	})
+	for _, j := range jobs {
 		js := JobSnapshot{
 			ID: string(j.ID), Kind: j.Kind.String(), SectorSize: j.SectorSize.String(), Priority: j.Priority.String(),
 			Stage: string(j.Stage), PartitionsDone: j.PartitionsDone, Partitions: j.Partitions, ElapsedSeconds: j.Elapsed.Seconds(),
@@ -179,9 +185,5 @@ func (p *pace) left(j shared.JobStatus) (time.Duration, bool) {
 	if !known || j.Partitions == 0 || !inProgress(j) {
 		return 0, false
 	}
-	left := mean * time.Duration(j.Partitions-j.PartitionsDone)
-	if j.Partitions == 1 {
-		left = max(mean-j.Elapsed, 0)
-	}
-	return left, true
+	return mean * time.Duration(j.Partitions-j.PartitionsDone), true
 }

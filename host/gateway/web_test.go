@@ -67,6 +67,8 @@ func busyProver() *fakeProver {
 		Params:  []shared.ParamsStatus{{Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Bytes: 44, Users: 1, Where: "device", Insecure: true}},
 		Queues:  []shared.QueueStatus{{Kind: shared.KindPoRep, Pending: 6, InProgress: 1}},
 		Jobs: []shared.JobStatus{{
+			ID: "job-0", RequestID: "job-0", Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Stage: shared.StageQueued, Elapsed: 8 * time.Second,
+		}, {
 			ID: "job-1", RequestID: "job-1", Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Priority: shared.PriorityHigh,
 			Stage: shared.StageDevice, Partitions: 10, PartitionsDone: 3, Elapsed: 9 * time.Second,
 		}},
@@ -148,10 +150,12 @@ func TestSnapshot(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	var s Snapshot
 	require.NoError(t, json.Unmarshal([]byte(text), &s))
+	require.Equal(t, "job-1", s.Jobs[0].ID, "what is in progress comes first")
 	require.InDelta(t, 21, *s.Jobs[0].LeftSeconds, 0.01, "seven partitions of three seconds")
+	require.Nil(t, s.Jobs[1].LeftSeconds)
 	require.InDelta(t, 0.75, *s.Devices[0].Efficiency, 1e-9)
 	require.Equal(t, "porep-32g", s.Parameters[0].Circuit)
-	require.Equal(t, QueueSnapshot{Kind: "porep", InProgress: 1, PartitionsPending: 6, PartitionsInProgress: 1}, s.Queues[0])
+	require.Equal(t, QueueSnapshot{Kind: "porep", Pending: 1, InProgress: 1, PartitionsPending: 6, PartitionsInProgress: 1}, s.Queues[0])
 
 	status, _ = get(t, url+"/healthz")
 	require.Equal(t, http.StatusOK, status)
