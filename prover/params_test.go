@@ -87,6 +87,17 @@ func TestCompleteChecksAreRemembered(t *testing.T) {
 	require.Contains(t, log, anew)
 	require.Contains(t, log, checked)
 
+	// Where nothing can be noted, all is as right, and it is said.
+	require.NoError(t, os.Remove(path+".verified"))
+	require.NoError(t, os.MkdirAll(path+".verified/full", 0o755))
+	log, err = check()
+	require.NoError(t, err)
+	require.Contains(t, log, "will be checked again at the next start")
+	require.NoError(t, os.RemoveAll(path+".verified"))
+	log, err = check()
+	require.NoError(t, err)
+	require.Contains(t, log, checked)
+
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	data[len(data)-1] ^= 1 // of the last point
