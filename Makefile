@@ -40,8 +40,8 @@ test-browser: ## the status page in headless Chromium; screenshots go to artifac
 conformance: ## mainnet shapes and every reference case; slow
 	$(GO) test -tags conformance -timeout 40m -run Conformance ./...
 
-bench: build ## the benchmarks, with ratios to a peer measured in the same run
-	$(BIN)/interlock bench all
+bench: build ## the benchmarks; ORACLE=PROGRAM times the Rust originals in the same run
+	$(BIN)/interlock bench all $(if $(ORACLE),--oracle $(ORACLE))
 
 lint: ## gofmt, go vet, staticcheck, golangci-lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
