@@ -13,6 +13,10 @@
 
 using namespace interlock;
 
+// A table of all twiddle factors is kept where it takes at most this part of the card's memory: up
+// to 2^27 on a card of 141 GB, to 2^24 on one of 16.
+constexpr size_t TWIDDLE_SHARE = 28;
+
 struct interlock_context {
     int device;
     cudaStream_t stream = nullptr;
@@ -42,7 +46,13 @@ struct interlock_context {
         const auto key = std::make_pair(log_size, direction);
         auto at = transforms.find(key);
         if (at == transforms.end()) {
-            at = transforms.emplace(key, Transform(log_size, direction, stream)).first;
+            size_t free_bytes = 0, total_bytes = 0;
+            check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
+            const bool whole = (sizeof(Fr) << log_size) <= total_bytes / TWIDDLE_SHARE;
+            at = transforms
+                     .emplace(key, Transform(log_size, direction,
+                                             whole ? Twiddles::WHOLE : Twiddles::SPLIT, stream))
+                     .first;
         }
         return at->second;
     }

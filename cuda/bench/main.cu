@@ -3,7 +3,8 @@
 //
 //   interlock-cuda-bench [check] [throughput] [ntt] [msm] [bits] [sweep] [--max-log N]
 //
-// check alone is small enough for compute-sanitizer. Every measured result is checked too.
+// check --max-log 6 is small enough for every tool of compute-sanitizer. Every measured result is
+// checked too.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -59,7 +60,7 @@ Fr coset_shift() {
 
 // A transform of 2^log_size samples against the polynomial's values at some points of the domain,
 // and its inverse against the samples.
-void check_transform(int log_size, Domain domain, cudaStream_t stream) {
+void check_transform(int log_size, Domain domain, Twiddles twiddles, cudaStream_t stream) {
     const size_t n = size_t(1) << log_size;
     const std::string name =
         "ntt 2^" + std::to_string(log_size) + (domain == Domain::COSET ? " on the coset" : "");
@@ -67,8 +68,8 @@ void check_transform(int log_size, Domain domain, cudaStream_t stream) {
     fill_samples(original.get(), n, 11, stream);
     check(cudaMemcpyAsync(data.get(), original.get(), data.bytes(), cudaMemcpyDefault, stream),
           "copy");
-    const Transform forward(log_size, Direction::FORWARD, stream);
-    const Transform backward(log_size, Direction::INVERSE, stream);
+    const Transform forward(log_size, Direction::FORWARD, twiddles, stream);
+    const Transform backward(log_size, Direction::INVERSE, twiddles, stream);
     forward.run(data.get(), work.get(), domain, stream);
     const Fr w = root_of_order(log_size);
     const size_t points = std::min<size_t>(n, log_size <= 6 ? 64 : log_size <= 16 ? 24 : 6);
@@ -215,32 +216,38 @@ void check_interface() {
     interlock_context_destroy(context);
 }
 
-void check_all(cudaStream_t stream) {
+void check_all(int max_log, cudaStream_t stream) {
     int before = failures;
     expect(compare_fields_with_host(4096, stream) == 0, "fields on device and host");
     passed("fields on device and host", before);
 
     before = failures;
-    for (int log_size = 1; log_size <= 16; log_size++) {
-        check_transform(log_size, Domain::SUBGROUP, stream);
-        check_transform(log_size, Domain::COSET, stream);
+    for (int log_size = 1; log_size <= std::min(max_log, 16); log_size++) {
+        for (Twiddles twiddles : {Twiddles::WHOLE, Twiddles::SPLIT}) {
+            check_transform(log_size, Domain::SUBGROUP, twiddles, stream);
+            check_transform(log_size, Domain::COSET, twiddles, stream);
+        }
     }
-    passed("ntt 2^1 to 2^16", before);
+    passed("ntt, small", before);
 
     before = failures;
-    for (size_t count : {1, 2, 3, 31, 64, 1000}) {
+    for (size_t count : {1, 2, 3, 31, 64, 200, 1000}) {
+        if (count >> max_log != 0) continue;
         for (int window : {4, 7, 10}) {
             for (int multiples : {1, 2, 3, 100}) {
                 check_small_msm<Fp>(count, MsmPlan::with_window(window, multiples), stream);
             }
         }
     }
-    check_small_msm<Fp>(500, MsmPlan::with_window(15, 1), stream);
-    check_small_msm<Fp>(500, MsmPlan::with_window(17, 4), stream);
+    if (max_log > 16) {
+        check_small_msm<Fp>(500, MsmPlan::with_window(15, 1), stream);
+        check_small_msm<Fp>(500, MsmPlan::with_window(17, 4), stream);
+    }
     passed("msm g1, small", before);
 
     before = failures;
     for (size_t count : {1, 33, 200}) {
+        if (count >> max_log != 0) continue;
         check_small_msm<Fp2>(count, MsmPlan::with_window(5, 1), stream);
         check_small_msm<Fp2>(count, MsmPlan::with_window(9, 3), stream);
     }
@@ -252,26 +259,30 @@ void check_all(cudaStream_t stream) {
 }
 
 void measure_ntt(int max_log, cudaStream_t stream) {
-    for (int log_size : {19, 20, 22, 24, 25, 26, 27}) {
-        if (log_size > max_log) continue;
-        const int before = failures;
-        check_transform(log_size, Domain::SUBGROUP, stream);
-        check_transform(log_size, Domain::COSET, stream);
-        const size_t n = size_t(1) << log_size;
-        DeviceBuffer<Fr> data(n, stream), work(n, stream);
-        fill_samples(data.get(), n, 11, stream);
-        const Transform forward(log_size, Direction::FORWARD, stream);
-        const Transform backward(log_size, Direction::INVERSE, stream);
-        const auto time = [&](const Transform& t, Domain domain) {
-            return median_ms(stream, 5, [&] { t.run(data.get(), work.get(), domain, stream); });
-        };
-        std::printf(
-            "{\"what\":\"ntt\",\"log\":%d,\"forward_ms\":%.3f,\"inverse_ms\":%.3f,"
-            "\"forward_coset_ms\":%.3f,\"inverse_coset_ms\":%.3f,\"ok\":%s}\n",
-            log_size, time(forward, Domain::SUBGROUP), time(backward, Domain::SUBGROUP),
-            time(forward, Domain::COSET), time(backward, Domain::COSET),
-            failures == before ? "true" : "false");
-        std::fflush(stdout);
+    for (int log_size : {19, 20, 22, 24, 26, 27}) {
+        for (Twiddles twiddles : {Twiddles::WHOLE, Twiddles::SPLIT}) {
+            if (log_size > max_log) continue;
+            const int before = failures;
+            check_transform(log_size, Domain::SUBGROUP, twiddles, stream);
+            check_transform(log_size, Domain::COSET, twiddles, stream);
+            const size_t n = size_t(1) << log_size;
+            DeviceBuffer<Fr> data(n, stream), work(n, stream);
+            fill_samples(data.get(), n, 11, stream);
+            const Transform forward(log_size, Direction::FORWARD, twiddles, stream);
+            const Transform backward(log_size, Direction::INVERSE, twiddles, stream);
+            const auto time = [&](const Transform& t, Domain domain) {
+                return median_ms(stream, 5, [&] { t.run(data.get(), work.get(), domain, stream); });
+            };
+            std::printf(
+                "{\"what\":\"ntt\",\"log\":%d,\"twiddles\":\"%s\",\"forward_ms\":%.3f,"
+                "\"inverse_ms\":%.3f,\"forward_coset_ms\":%.3f,"
+                "\"inverse_coset_ms\":%.3f,\"ok\":%s}\n",
+                log_size, twiddles == Twiddles::WHOLE ? "whole" : "split",
+                time(forward, Domain::SUBGROUP), time(backward, Domain::SUBGROUP),
+                time(forward, Domain::COSET), time(backward, Domain::COSET),
+                failures == before ? "true" : "false");
+            std::fflush(stdout);
+        }
     }
 }
 
@@ -369,17 +380,13 @@ int run(const std::set<std::string>& parts, int max_log) {
     check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), "memory pool");
     cudaStream_t stream;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-    if (wanted("check")) check_all(stream);
+    if (wanted("check")) check_all(max_log, stream);
     if (wanted("throughput")) measure_throughput(stream);
     if (wanted("ntt")) measure_ntt(max_log, stream);
     if (wanted("msm")) {
         for (int log_size : {20, 22, 24, 26}) {
             if (log_size > max_log) continue;
-            if (log_size <= 22) {
-                measure_msm<Fp>(log_size, plans(log_size, {1, 2, 4, 64}), true, stream);
-            } else {
-                measure_msm<Fp>(log_size, plans(log_size, {1}), true, stream);
-            }
+            measure_msm<Fp>(log_size, plans(log_size, {1, 4}), true, stream);
         }
         for (int log_size : {20, 22, 24}) {
             if (log_size > max_log) continue;
@@ -395,10 +402,13 @@ int run(const std::set<std::string>& parts, int max_log) {
         }
     }
     if (parts.count("sweep") != 0) {
-        for (int log_size : {22, 24}) {
+        for (int log_size : {22, 24, 26}) {
+            if (log_size > max_log) continue;
             std::vector<MsmPlan> p;
-            for (int window = log_size - 9; window <= log_size - 2; window++) {
-                p.push_back(MsmPlan::with_window(window, 1));
+            for (int window : {15, 16, 17, 18, 19, 20, 22}) {
+                if (window >= log_size - 7 && window < log_size) {
+                    p.push_back(MsmPlan::with_window(window, 1));
+                }
             }
             measure_msm<Fp>(log_size, p, false, stream);
         }

@@ -26,8 +26,8 @@ struct Pair {
 template <class F>
 class BatchAdder {
   public:
-    // Pairs in one go of the three kernels: enough that each fills the device many times over.
-    static constexpr size_t CHUNK = size_t(1) << 23;
+    // Pairs in one go of the three kernels: the more, the smaller the share of the inversions.
+    static constexpr size_t CHUNK = size_t(1) << 24;
 
     BatchAdder(size_t max_pairs, cudaStream_t stream);
 

@@ -8,10 +8,12 @@
 
 namespace interlock {
 
-// Most pairs of a thread: the share of the inversion in an addition is the inverse of this times
-// INVERT_BATCH.
-constexpr uint32_t PAIRS_PER_THREAD = 32;
+// Products to an inversion, and the fewest pairs of a thread whose product it is (if there are
+// enough): the share of the inversion in an addition.
 constexpr uint32_t INVERT_BATCH = 8;
+constexpr uint32_t PAIRS_PER_THREAD = 32;
+// A thread has more pairs than that only where the threads would fill the device more often.
+constexpr uint32_t MOST_WAVES = 4;
 
 constexpr uint32_t DENOMINATOR_BLOCK = 128;
 constexpr uint32_t INVERT_BLOCK = 64;
@@ -154,8 +156,7 @@ BatchAdder<F>::BatchAdder(size_t max_pairs, cudaStream_t stream)
     check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device),
           "asking for the number of multiprocessors");
     full_threads_ = uint32_t(sms) * ADD_BLOCK<F> * ADD_BLOCKS_PER_SM<F>;
-    const size_t threads =
-        std::min(chunk_, std::max<size_t>(full_threads_, chunk_ / PAIRS_PER_THREAD + 1));
+    const size_t threads = std::min<size_t>(chunk_, size_t(full_threads_) * MOST_WAVES);
     prefixes_ = DeviceBuffer<F>(chunk_, stream);
     products_ = DeviceBuffer<F>(threads, stream);
     scratch_ = DeviceBuffer<F>(threads, stream);
@@ -166,9 +167,10 @@ void BatchAdder<F>::add(const Affine<F>* in, const Pair* pairs, const uint32_t* 
                         size_t count, Affine<F>* out) {
     for (size_t begin = 0; begin < count; begin += chunk_) {
         const uint32_t n = uint32_t(std::min(chunk_, count - begin));
-        // Few pairs: as many threads as the device holds; many: PAIRS_PER_THREAD to a thread.
-        const uint32_t threads =
-            std::max(std::min(n, full_threads_), (n + PAIRS_PER_THREAD - 1) / PAIRS_PER_THREAD);
+        // A multiple of the threads that the device holds at once, so that none of the waves is
+        // half empty; each thread takes an equal share of the pairs.
+        const uint32_t waves = std::clamp(n / (full_threads_ * PAIRS_PER_THREAD), 1u, MOST_WAVES);
+        const uint32_t threads = std::min(n, full_threads_ * waves);
         const uint32_t inverters = (threads + INVERT_BATCH - 1) / INVERT_BATCH;
         denominators<F><<<blocks_for(threads, DENOMINATOR_BLOCK), DENOMINATOR_BLOCK, 0, stream_>>>(
             in, pairs + begin, n, threads, prefixes_.get(), products_.get());

@@ -282,8 +282,8 @@ SetSums<F> sum_sets(const DeviceBuffer<Affine<F>>& points, const DeviceBuffer<ui
     return result;
 }
 
-// Entries in one go: their working memory is 100 bytes each in G1.
-constexpr size_t MOST_ENTRIES = size_t(1) << 27;
+// Entries in one go: their working memory is 100 bytes each in G1, 27 GB in all.
+constexpr size_t MOST_ENTRIES = size_t(1) << 28;
 
 template <class F>
 Affine<F> msm(const Bases<F>& bases, const Fr* scalars, size_t count, ScalarForm form,

@@ -9,25 +9,30 @@ namespace interlock {
 namespace {
 
 constexpr int MAX_LOG_ROWS = 9;
-constexpr int LOG_PER_THREAD = 3;
-constexpr uint32_t PER_THREAD = 1u << LOG_PER_THREAD;
 
-// Elements of a block: 64 KiB of shared memory, 256 threads of 8 elements, two blocks to a
-// multiprocessor by registers.
-constexpr int LOG_TILE = 11;
-constexpr uint32_t TILE = 1u << LOG_TILE;
-constexpr uint32_t BLOCK = TILE / PER_THREAD;
-constexpr uint32_t BLOCKS_PER_SM = 2;
+constexpr uint32_t BLOCK = 128;
 
-// Shared memory keeps the two 16-byte halves of the elements apart, with a gap in every 32 elements
-// so that accesses with a stride meet different banks.
-constexpr uint32_t PLANE = TILE + TILE / 8 + 32;
-constexpr size_t SHARED_BYTES = 2 * PLANE * sizeof(uint4);
+// How a block is laid out, by the logarithm of the elements that a thread keeps in registers. Four
+// leave room for 24 warps on a multiprocessor and suit passes of up to 2^8 rows; with 2^9 rows
+// their tile would be one column wide, and eight have fewer products to do. Many small blocks,
+// rather than a few large ones, keep the multipliers busy while others load, store or wait for one
+// another.
+template <int LOG_PER_THREAD>
+struct Shape {
+    static constexpr uint32_t PER_THREAD = 1u << LOG_PER_THREAD;
+    static constexpr uint32_t BLOCKS_PER_SM = LOG_PER_THREAD == 2 ? 6 : 4;
+    static constexpr int LOG_TILE = 7 + LOG_PER_THREAD;
+    static constexpr uint32_t TILE = 1u << LOG_TILE;
+    // Shared memory keeps the two 16-byte halves of the elements apart, with a gap after every
+    // eighth element so that accesses with a stride meet different banks.
+    static constexpr uint32_t PLANE = TILE + TILE / 8 + 32;
+    static constexpr size_t SHARED_BYTES = 2 * PLANE * sizeof(uint4);
+};
 
 constexpr int COSET_LOW_BITS = 14;
 
 struct Tables {
-    const Fr *low, *high, *small, *coset_low, *coset_high;
+    const Fr *low, *high, *first, *small, *coset_low, *coset_high;
     int low_bits;
 };
 
@@ -39,6 +44,7 @@ struct Pass {
     bool scale_in, scale_out;  // by the coset's powers
 };
 
+template <uint32_t PLANE>
 __device__ __forceinline__ Fr get(const uint4* shared, uint32_t at) {
     Fr e;
     const uint4 a = shared[at], b = shared[PLANE + at];
@@ -47,12 +53,14 @@ __device__ __forceinline__ Fr get(const uint4* shared, uint32_t at) {
     return e;
 }
 
+template <uint32_t PLANE>
 __device__ __forceinline__ void put(uint4* shared, uint32_t at, const Fr& e) {
     shared[at] = make_uint4(e.v[0], e.v[1], e.v[2], e.v[3]);
     shared[PLANE + at] = make_uint4(e.v[4], e.v[5], e.v[6], e.v[7]);
 }
 
-__device__ __forceinline__ uint32_t gapped(uint32_t at) { return at + at / 32 * 4; }
+// The gap of a sum is the sum of the gaps where the terms have no bit in common.
+__device__ __forceinline__ uint32_t gapped(uint32_t at) { return at + at / 8; }
 
 __device__ __forceinline__ Fr coset_power(const Tables& tables, uint32_t exponent) {
     return load(tables.coset_high + (exponent >> COSET_LOW_BITS)) *
@@ -60,10 +68,17 @@ __device__ __forceinline__ Fr coset_power(const Tables& tables, uint32_t exponen
 }
 
 // One butterfly of decimation in frequency: (a + b, (a - b) * w).
+template <int LOG_PER_THREAD>
 __device__ __forceinline__ void butterfly(Fr& a, Fr& b, const Fr& w) {
-    const Fr d = a - b;
-    a = a + b;
-    b = d * w;
+    Fr d;
+    if constexpr (LOG_PER_THREAD == 2) {
+        Fr::sum_and_difference(a, b, a, d);
+    } else {
+        // More instructions, but registers spill with the other.
+        d = Fr::unreduced_difference(a, b);
+        a = a + b;
+    }
+    b = w * d;
 }
 __device__ __forceinline__ void butterfly(Fr& a, Fr& b) {
     const Fr d = a - b;
@@ -71,128 +86,158 @@ __device__ __forceinline__ void butterfly(Fr& a, Fr& b) {
     b = d;
 }
 
-// LAST is the number of levels that remain after the steps of three: 1, 2 or 3.
-template <int LAST>
-__global__ void __launch_bounds__(BLOCK, BLOCKS_PER_SM)
+// Kept small on purpose: a step is a few products, and what happens once an element goes in rolled
+// loops. With every butterfly of a pass unrolled, the multiprocessors wait for instructions half of
+// the time.
+template <int LOG_PER_THREAD>
+__global__ void __launch_bounds__(BLOCK, Shape<LOG_PER_THREAD>::BLOCKS_PER_SM)
     transform_pass(const Fr* in, Fr* out, Pass pass, Tables tables) {
+    constexpr uint32_t PER_THREAD = Shape<LOG_PER_THREAD>::PER_THREAD;
+    constexpr uint32_t PLANE = Shape<LOG_PER_THREAD>::PLANE;
     extern __shared__ uint4 shared[];
     const uint32_t columns = 1u << pass.log_columns, rows = 1u << pass.log_rows;
     const uint32_t column = threadIdx.x & (columns - 1), unit = threadIdx.x >> pass.log_columns;
-    const uint32_t i = (blockIdx.x << pass.log_columns) + column;
+    const uint32_t first_column = blockIdx.x << pass.log_columns;
     const int log_row_stride = pass.log_size - pass.log_rows;
+    const auto place = [&](uint32_t row) { return gapped((row << pass.log_columns) + column); };
 
-    Fr x[PER_THREAD];
-#pragma unroll
-    for (uint32_t j = 0; j < PER_THREAD; j++) {
-        const uint32_t row = unit + (j << (pass.log_rows - LOG_PER_THREAD));
-        const uint32_t at = i + (row << log_row_stride);
-        x[j] = in[at];  // a plain load: the last pass works in place
-        if (pass.scale_in) x[j] = x[j] * coset_power(tables, at);
+    if (pass.scale_in) {
+#pragma unroll 1
+        for (uint32_t row = unit; row < rows; row += rows / PER_THREAD) {
+            const uint32_t at = first_column + column + (row << log_row_stride);
+            put<PLANE>(shared, place(row), in[at] * coset_power(tables, at));
+        }
+        __syncthreads();
     }
 
-    // Steps of three levels; blocks of 2^log_length rows are transformed by themselves.
-    int log_length = pass.log_rows;
-#pragma unroll 1
-    for (; log_length > LAST; log_length -= 3) {
-        const int log_gap = log_length - 3;
-        const uint32_t offset = unit & ((1u << log_gap) - 1);
-        const uint32_t first = ((unit >> log_gap) << log_length) + offset;
-        if (log_length != pass.log_rows) {
-            __syncthreads();
+    // Steps of LOG_PER_THREAD levels of decimation in frequency, the last of what remains. A step
+    // transforms blocks of 2^log_length rows, of which a thread has a few, log_gap apart.
+    Fr x[PER_THREAD];
+    bool from_memory = !pass.scale_in;
+    const auto fetch = [&](uint32_t first, int log_gap) {
+        if (from_memory) {
+            // Plain loads: the last pass works in place.
+            const Fr* from = in + first_column + column + (first << log_row_stride);
+#pragma unroll
+            for (uint32_t j = 0; j < PER_THREAD; j++) x[j] = from[j << (log_gap + log_row_stride)];
+        } else {
+            const uint32_t from = place(first);
 #pragma unroll
             for (uint32_t j = 0; j < PER_THREAD; j++) {
-                x[j] = get(shared, gapped(((first + (j << log_gap)) << pass.log_columns) + column));
+                x[j] = get<PLANE>(shared, from + gapped(j << (log_gap + pass.log_columns)));
             }
-            __syncthreads();
         }
+        from_memory = false;
+    };
+    int log_length = pass.log_rows;
+#pragma unroll 1
+    for (; log_length > LOG_PER_THREAD; log_length -= LOG_PER_THREAD) {
+        const int log_gap = log_length - LOG_PER_THREAD;
+        const uint32_t offset = unit & ((1u << log_gap) - 1);
+        const uint32_t first = ((unit >> log_gap) << log_length) + offset;
+        fetch(first, log_gap);
 #pragma unroll
-        for (int level = 0; level < 3; level++) {
+        for (int level = 0; level < LOG_PER_THREAD; level++) {
             const uint32_t half = PER_THREAD >> (level + 1);
 #pragma unroll
             for (uint32_t j = 0; j < half; j++) {
-                // w of order 2^(log_length-level), to the power of the place in the half block.
+                // The root of the block's order to the power of the place in its half.
                 const uint32_t e = (offset + (j << log_gap)) << (MAX_LOG_ROWS - log_length + level);
                 const Fr w = load(tables.small + e);
 #pragma unroll
-                for (uint32_t b = 0; b < PER_THREAD; b += 2 * half) {
-                    butterfly(x[b + j], x[b + j + half], w);
+                for (uint32_t b = j; b < PER_THREAD; b += 2 * half) {
+                    butterfly<LOG_PER_THREAD>(x[b], x[b + half], w);
                 }
             }
         }
+        // Each thread puts its results where it fetched from. After the first step a warp has
+        // whole blocks to itself: 32 threads with 2^LOG_PER_THREAD elements each hold a tile's
+        // 2^LOG_PER_THREAD-th part, or more.
+        const uint32_t to = place(first);
 #pragma unroll
         for (uint32_t j = 0; j < PER_THREAD; j++) {
-            put(shared, gapped(((first + (j << log_gap)) << pass.log_columns) + column), x[j]);
+            put<PLANE>(shared, to + gapped(j << (log_gap + pass.log_columns)), x[j]);
+        }
+        if (log_length == pass.log_rows) {
+            __syncthreads();
+        } else {
+            __syncwarp();
         }
     }
-
-    // The last step: rows 8*unit .. 8*unit+7, in blocks of 2^LAST.
-    if (pass.log_rows > LAST) {
-        __syncthreads();
+    // The last step, of log_length levels, has neighbouring rows; its roots are constants.
+    fetch(unit << LOG_PER_THREAD, 0);
 #pragma unroll
-        for (uint32_t j = 0; j < PER_THREAD; j++) {
-            x[j] =
-                get(shared, gapped((((unit << LOG_PER_THREAD) + j) << pass.log_columns) + column));
-        }
-    }
-#pragma unroll
-    for (int level = 0; level < LAST; level++) {
-        const uint32_t half = 1u << (LAST - 1 - level);
+    for (int level = 0; level < LOG_PER_THREAD; level++) {
+        const uint32_t half = PER_THREAD >> (level + 1);
+        if (LOG_PER_THREAD - level > log_length) continue;
 #pragma unroll
         for (uint32_t j = 0; j < half; j++) {
             Fr w;
-            if (j != 0) w = load(tables.small + (j << (MAX_LOG_ROWS - LAST + level)));
+            if (j != 0) w = load(tables.small + (j << (MAX_LOG_ROWS - LOG_PER_THREAD + level)));
 #pragma unroll
-            for (uint32_t b = 0; b < PER_THREAD; b += 2 * half) {
+            for (uint32_t b = j; b < PER_THREAD; b += 2 * half) {
                 if (j != 0) {
-                    butterfly(x[b + j], x[b + j + half], w);
+                    butterfly<LOG_PER_THREAD>(x[b], x[b + half], w);
                 } else {
-                    butterfly(x[b + j], x[b + j + half]);
+                    butterfly(x[b], x[b + half]);
                 }
             }
         }
     }
 
-    // Row r of the block holds output bit-reversed r. i = q + p*stride goes to
-    // q + (p*rows + k)*stride, times w^(p*k*stride).
-    const uint32_t p = i >> pass.log_stride, q = i & ((1u << pass.log_stride) - 1);
-    const bool last_pass = pass.log_stride + pass.log_rows == pass.log_size;
-    const bool transpose = pass.log_stride == 0 && !last_pass;
+    // Row r holds output bit-reversed r. Outputs change places through shared memory, column by
+    // column, so that they leave in the order of memory.
     const uint32_t pitch = rows + rows / 32 + (columns < 8 ? 8 / columns : 1);
-    if (transpose) __syncthreads();
-#pragma unroll
-    for (uint32_t j = 0; j < PER_THREAD; j++) {
-        const uint32_t k = __brev((unit << LOG_PER_THREAD) + j) >> (32 - pass.log_rows);
-        Fr y = x[j];
-        if (!last_pass) {
-            const uint32_t e = (p * k) << pass.log_stride;
-            Fr w = load(tables.high + (e >> tables.low_bits));
-            if (pass.log_stride == 0) {
-                w = w * load(tables.low + (e & ((1u << tables.low_bits) - 1)));
-            }
-            y = y * w;
-        }
-        if (transpose) {
-            put(shared, column * pitch + k + k / 32, y);
-        } else {
-            const uint32_t at = q + (((p << pass.log_rows) + k) << pass.log_stride);
-            if (pass.scale_out) y = y * coset_power(tables, at);
-            store(out + at, y);
-        }
-    }
-    if (!transpose) return;
-    // First pass: the block's outputs are one stretch of memory.
+    const auto reversed = [&](uint32_t row) {
+        const uint32_t k = __brev(row) >> (32 - pass.log_rows);
+        return k + k / 32;
+    };
+    const uint32_t to = column * pitch + reversed(unit << LOG_PER_THREAD);
     __syncthreads();
-    const uint32_t begin = blockIdx.x << (pass.log_columns + pass.log_rows);
-    for (uint32_t at = threadIdx.x; at < rows * columns; at += blockDim.x) {
-        const uint32_t c = at >> pass.log_rows, k = at & (rows - 1);
-        store(out + begin + at, get(shared, c * pitch + k + k / 32));
+#pragma unroll
+    for (uint32_t j = 0; j < PER_THREAD; j++) put<PLANE>(shared, to + reversed(j), x[j]);
+    __syncthreads();
+
+    const bool last_pass = pass.log_stride + pass.log_rows == pass.log_size;
+    if (pass.log_stride == 0 && !last_pass) {
+        // First of several passes: a block's outputs are one stretch of memory, output k of column
+        // p at p*rows + k, times w^(p*k).
+        const uint32_t begin = first_column << pass.log_rows;
+#pragma unroll 1
+        for (uint32_t n = threadIdx.x; n < rows * columns; n += blockDim.x) {
+            const uint32_t c = n >> pass.log_rows, k = n & (rows - 1);
+            Fr w;
+            if (tables.first != nullptr) {
+                w = load(tables.first + begin + n);
+            } else {
+                const uint32_t e = (first_column + c) * k;
+                w = load(tables.high + (e >> tables.low_bits)) *
+                    load(tables.low + (e & ((1u << tables.low_bits) - 1)));
+            }
+            store(out + begin + n, w * get<PLANE>(shared, c * pitch + k + k / 32));
+        }
+        return;
+    }
+    // Output k of column i = q + p*stride goes to q + (p*rows + k)*stride, times w^(p*k*stride).
+    // The exponent is a multiple of the first pass's rows, so that high alone has its power.
+    const uint32_t i = first_column + column;
+    const uint32_t p = i >> pass.log_stride, q = i & ((1u << pass.log_stride) - 1);
+    const int log_unit = pass.log_stride - tables.low_bits;
+#pragma unroll 1
+    for (uint32_t k = unit; k < rows; k += rows / PER_THREAD) {
+        Fr y = get<PLANE>(shared, column * pitch + k + k / 32);
+        if (!last_pass) y = load(tables.high + (p * k << log_unit)) * y;
+        const uint32_t at = q + (((p << pass.log_rows) + k) << pass.log_stride);
+        if (pass.scale_out) y = y * coset_power(tables, at);
+        store(out + at, y);
     }
 }
 
-// Transforms of fewer than PER_THREAD elements, by the definition, in one thread.
+// Transforms of one or two levels, by the definition, in one thread.
+constexpr int MAX_LOG_TINY = 2;
 __global__ void transform_tiny(Fr* data, int log_size, Tables tables, bool scale_in, bool scale_out,
                                Fr scale) {
-    Fr x[PER_THREAD / 2], y[PER_THREAD / 2];
+    Fr x[1 << MAX_LOG_TINY], y[1 << MAX_LOG_TINY];
     const uint32_t n = 1u << log_size;
     for (uint32_t i = 0; i < n; i++) {
         x[i] = data[i];
@@ -214,6 +259,17 @@ __global__ void __launch_bounds__(BLOCK)
     powers(Fr factor, Fr base, uint32_t count, int shift, Fr* __restrict__ out) {
     const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < count) store(out + i, factor * base.pow(uint64_t(i) << shift));
+}
+
+// out[(p << low_bits) + k] = w^(p * k), times the factor that low has: the twiddle factors between
+// the first pass and the second, in the order in which they are used.
+__global__ void __launch_bounds__(BLOCK)
+    first_twiddles(const Fr* __restrict__ low, const Fr* __restrict__ high, int low_bits,
+                   uint32_t count, Fr* __restrict__ out) {
+    const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    const uint32_t e = (i >> low_bits) * (i & ((1u << low_bits) - 1));
+    store(out + i, load(high + (e >> low_bits)) * load(low + (e & ((1u << low_bits) - 1))));
 }
 
 __global__ void __launch_bounds__(BLOCK)
@@ -245,7 +301,7 @@ DeviceBuffer<Fr> power_table(Fr factor, Fr base, int log_count, int shift, cudaS
     return table;
 }
 
-// Rows of each pass: as few passes as hold, cut evenly.
+// Rows of each pass, as logarithms: as few passes as hold, cut evenly.
 std::vector<int> cut(int log_size) {
     const int passes = (log_size + MAX_LOG_ROWS - 1) / MAX_LOG_ROWS;
     std::vector<int> rows;
@@ -256,17 +312,28 @@ std::vector<int> cut(int log_size) {
     return rows;
 }
 
-using PassKernel = void (*)(const Fr*, Fr*, Pass, Tables);
+template <int LOG_PER_THREAD>
+void reserve_shared_memory() {
+    check(cudaFuncSetAttribute(reinterpret_cast<const void*>(transform_pass<LOG_PER_THREAD>),
+                               cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               int(Shape<LOG_PER_THREAD>::SHARED_BYTES)),
+          "reserving shared memory");
+}
 
-PassKernel kernel_for(int log_rows) {
-    static constexpr PassKernel kernels[] = {transform_pass<3>, transform_pass<1>,
-                                             transform_pass<2>};
-    return kernels[log_rows % 3];
+template <int LOG_PER_THREAD>
+void launch_pass(const Fr* in, Fr* out, Pass pass, const Tables& tables, cudaStream_t stream) {
+    using S = Shape<LOG_PER_THREAD>;
+    pass.log_columns = std::min(S::LOG_TILE - pass.log_rows, pass.log_size - pass.log_rows);
+    const uint32_t threads = 1u << (pass.log_rows + pass.log_columns - LOG_PER_THREAD);
+    const uint32_t blocks = 1u << (pass.log_size - pass.log_rows - pass.log_columns);
+    transform_pass<LOG_PER_THREAD>
+        <<<blocks, threads, S::SHARED_BYTES, stream>>>(in, out, pass, tables);
+    check_launch("transform_pass");
 }
 
 }  // namespace
 
-Transform::Transform(int log_size, Direction direction, cudaStream_t stream)
+Transform::Transform(int log_size, Direction direction, Twiddles twiddles, cudaStream_t stream)
     : log_size_(log_size), direction_(direction) {
     if (log_size < 1 || log_size > MAX_LOG_NTT) {
         throw ArgumentError{"ntt: the size must be 2^1 to 2^27"};
@@ -284,22 +351,26 @@ Transform::Transform(int log_size, Direction direction, cudaStream_t stream)
     coset_low_ = power_table(Fr::one(), shift, std::min(log_size, COSET_LOW_BITS), 0, stream);
     coset_high_ = power_table(Fr::one(), shift, std::max(log_size - COSET_LOW_BITS, 0),
                               COSET_LOW_BITS, stream);
-    for (PassKernel kernel : {kernel_for(3), kernel_for(1), kernel_for(2)}) {
-        check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                   cudaFuncAttributeMaxDynamicSharedMemorySize, int(SHARED_BYTES)),
-              "reserving shared memory");
+    if (twiddles == Twiddles::WHOLE && log_size > MAX_LOG_ROWS) {
+        const uint32_t count = 1u << log_size;
+        first_ = DeviceBuffer<Fr>(count, stream);
+        first_twiddles<<<blocks_for(count, BLOCK), BLOCK, 0, stream>>>(
+            low_.get(), high_.get(), low_bits_, count, first_.get());
+        check_launch("first_twiddles");
     }
+    reserve_shared_memory<2>();
+    reserve_shared_memory<3>();
     synchronize(stream);
 }
 
 void Transform::run(Fr* data, Fr* work, Domain domain, cudaStream_t stream) const {
-    const Tables tables = {low_.get(),       high_.get(),       small_.get(),
+    const Tables tables = {low_.get(),       high_.get(),       first_.get(), small_.get(),
                            coset_low_.get(), coset_high_.get(), low_bits_};
     const bool coset = domain == Domain::COSET;
     const bool scale_in = coset && direction_ == Direction::FORWARD;
     const bool scale_out = coset && direction_ == Direction::INVERSE;
     const Fr scale = direction_ == Direction::INVERSE ? inverse_of_size(log_size_) : Fr::one();
-    if (log_size_ < LOG_PER_THREAD) {
+    if (log_size_ <= MAX_LOG_TINY) {
         transform_tiny<<<1, 1, 0, stream>>>(data, log_size_, tables, scale_in, scale_out, scale);
         check_launch("transform_tiny");
         return;
@@ -309,15 +380,14 @@ void Transform::run(Fr* data, Fr* work, Domain domain, cudaStream_t stream) cons
     int log_stride = 0;
     for (size_t i = 0; i < rows.size(); i++) {
         const bool first = i == 0, last = i + 1 == rows.size();
-        const int log_columns = std::min(LOG_TILE - rows[i], log_size_ - rows[i]);
-        const Pass pass = {log_size_,   rows[i],           log_stride,
-                           log_columns, scale_in && first, scale_out && last};
+        const Pass pass = {log_size_, rows[i], log_stride, 0, scale_in && first, scale_out && last};
         // The last pass writes where it reads, so that the result lies in data either way.
         Fr* out = last ? data : (in == data ? work : data);
-        const uint32_t threads = 1u << (rows[i] + log_columns - LOG_PER_THREAD);
-        const uint32_t blocks = 1u << (log_size_ - rows[i] - log_columns);
-        kernel_for(rows[i])<<<blocks, threads, SHARED_BYTES, stream>>>(in, out, pass, tables);
-        check_launch("transform_pass");
+        if (rows[i] == MAX_LOG_ROWS) {
+            launch_pass<3>(in, out, pass, tables, stream);
+        } else {
+            launch_pass<2>(in, out, pass, tables, stream);
+        }
         in = out;
         log_stride += rows[i];
     }

@@ -19,11 +19,16 @@ enum class Domain { SUBGROUP, COSET };
 
 constexpr int MAX_LOG_NTT = 27;
 
+// Whether the twiddle factors after the first pass, one for each element, are kept as a table of
+// the transform's size or made of two smaller ones by a multiplication each time. The table saves
+// one multiplication in thirteen.
+enum class Twiddles { WHOLE, SPLIT };
+
 // Twiddle factors for one size and direction.
 class Transform {
   public:
     // 1 <= log_size <= MAX_LOG_NTT.
-    Transform(int log_size, Direction direction, cudaStream_t stream);
+    Transform(int log_size, Direction direction, Twiddles twiddles, cudaStream_t stream);
 
     int log_size() const { return log_size_; }
 
@@ -37,7 +42,7 @@ class Transform {
     // w^j for the low bits of an exponent (times 1/N for the inverse), w^(j << low_bits) for the
     // rest; powers of the root of order 512; powers of the coset's shift, cut the same way.
     int low_bits_;
-    DeviceBuffer<Fr> low_, high_, small_, coset_low_, coset_high_;
+    DeviceBuffer<Fr> low_, high_, first_, small_, coset_low_, coset_high_;
 };
 
 }  // namespace interlock
