@@ -5,7 +5,8 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 )
 
-// g1ScalarAdder is the adder of G1 on any processor: 6 multiplications an addition.
+// g1ScalarAdder is the adder of G1 on any processor: 6 multiplications an
+// addition.
 type g1ScalarAdder struct{ slopes []g1Slope }
 
 // g1Slope is a pending addition: the slope of its chord or tangent as a

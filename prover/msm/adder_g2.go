@@ -5,10 +5,10 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 )
 
-// g2ScalarAdder is the adder of G2 on any processor. It inverts the norms of the denominators, in the
-// base field, since 1/d = conj(d)/norm(d): 7 base multiplications an addition
-// for the inversion where Montgomery's trick in Fp2 takes 9, and with two
-// products and a square in Fp2 15 in all.
+// g2ScalarAdder is the adder of G2 on any processor. It inverts the norms of the
+// denominators, in the base field, since 1/d = conj(d)/norm(d): 7 base
+// multiplications an addition for the inversion where Montgomery's trick in Fp2
+// takes 9, and with two products and a square in Fp2 15 in all.
 type g2ScalarAdder struct{ slopes []g2Slope }
 
 // g2Slope is a pending addition: the slope of its chord or tangent as a

@@ -110,8 +110,42 @@ func BenchmarkFixedBaseG2(b *testing.B) {
 		func() { bls12381.BatchScalarMultiplicationG2(&curve2.generator, scalars[:1<<15]) })
 }
 
+// BenchmarkVectors compares sums with the vector adders to the same sums with
+// the scalar ones.
+func BenchmarkVectors(b *testing.B) {
+	if !vectorsSupported {
+		b.Skip("the processor has no vector adders")
+	}
+	defer func(before bool) { useVectors = before }(useVectors)
+	for _, log := range []int{12, 16, 17, 20} {
+		b.Run(fmt.Sprintf("G1/2^%d", log), func(b *testing.B) {
+			compareVectors(b, &curve1, benchG1()[:1<<log])
+		})
+	}
+	for _, log := range []int{12, 16} {
+		b.Run(fmt.Sprintf("G2/2^%d", log), func(b *testing.B) {
+			compareVectors(b, &curve2, benchG2()[:1<<log])
+		})
+	}
+}
+
+func compareVectors[A comparable, J any](b *testing.B, c *curve[A, J], bases []A) {
+	var used [2]time.Duration
+	for b.Loop() {
+		for i, vectors := range []bool{true, false} {
+			useVectors = vectors
+			start := processorTime()
+			must(c.full(b.Context(), bases, benchScalars()[:len(bases)], 0))
+			used[i] += processorTime() - start
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(used[0].Milliseconds())/float64(b.N), "cpu-ms")
+	b.ReportMetric(used[1].Seconds()/used[0].Seconds(), "cpu-x-scalar")
+}
+
 // BenchmarkAdder is the limit of all sums: additions of a block in the cache,
-// as processor time and as multiplications in the base field.
+// as processor time and as gnark-crypto's multiplications in the base field.
 func BenchmarkAdder(b *testing.B) {
 	b.Run("G1", func(b *testing.B) { benchAdder(b, &curve1) })
 	b.Run("G2", func(b *testing.B) { benchAdder(b, &curve2) })

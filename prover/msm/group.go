@@ -8,7 +8,8 @@ import (
 // (infinity is (0, 0)), J its Jacobian ones (infinity has Z = 0).
 type group[A, J any] struct {
 	// blockPoints is how many points a worker sums at a time: block and
-	// adder's scratch together fill about two thirds of a 1 MiB L2 cache.
+	// adder's scratch, of either kind, together fill about two thirds of a
+	// 1 MiB L2 cache.
 	blockPoints int
 	newAdder    func(maxPairs int) adder[A]
 

@@ -119,7 +119,7 @@ var (
 // limbs cuts a number below 2^416 into eight.
 func limbs(v *big.Int) (l [8]uint64) {
 	rest := new(big.Int).Set(v)
-	low := new(big.Int).SetUint64(1<<limbBits - 1)
+	low := new(big.Int).SetUint64(1<<limbBits - 1) // mask may not be set yet
 	for i := range l {
 		l[i] = new(big.Int).And(rest, low).Uint64()
 		rest.Rsh(rest, limbBits)

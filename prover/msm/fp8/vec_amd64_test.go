@@ -74,6 +74,32 @@ func congruent(t require.TestingT, want, got *big.Int) {
 	require.Zero(t, difference.Mod(difference, p).Sign(), "%x is not congruent to %x", got, want)
 }
 
+func TestConstants(t *testing.T) {
+	number := func(limbs [8]uint64) *big.Int {
+		v := new(big.Int)
+		for _, l := range slices.Backward(limbs[:]) {
+			v.Lsh(v, limbBits).Add(v, new(big.Int).SetUint64(l))
+		}
+		return v
+	}
+	require.Equal(t, p, number(modulus))
+	require.Equal(t, times(2, p), number(twice))
+	require.Equal(t, mask, inverse*modulus[0]&mask, "the product with p is -1")
+	for k := range 8 {
+		v := new(big.Int)
+		for _, l := range slices.Backward(multiples[:]) {
+			v.Lsh(v, limbBits).Add(v, big.NewInt(l[k]))
+		}
+		require.Zero(t, v.Cmp(times(int64(3-k), p)), "multiple %d", k)
+	}
+	for u := range 8 * (modulus[7] + 1) { // all that REDUCE may look up
+		if u*reciprocal>>limbBits != u/(modulus[7]+1) {
+			t.Fatalf("the estimate for %d is wrong", u)
+		}
+	}
+	require.Less(t, offset, 3*(modulus[7]+1))
+}
+
 func TestMul(t *testing.T) {
 	needed(t)
 	inverse := new(big.Int).ModInverse(radix, p)
@@ -116,7 +142,6 @@ func TestAddAndSub(t *testing.T) {
 // All of the range is reduced, ends and neighbours of multiples of p included.
 func TestReducedDifferences(t *testing.T) {
 	needed(t)
-	// 2.9 p
 	most := times(29, p)
 	most.Div(most, big.NewInt(10))
 	rapid.Check(t, func(t *rapid.T) {
@@ -137,26 +162,27 @@ func TestReducedDifferences(t *testing.T) {
 	})
 }
 
-// The multiple that is added depends on the top limbs only: every place where
-// it changes is tried, with the carries from below that err most.
+// Which multiple is added depends on the top limbs of the difference: every
+// place where it changes is tried, with most and with least carried from below,
+// and with a y whose limbs make the estimate err.
 func TestReducedWhereMultiplesChange(t *testing.T) {
 	needed(t)
-	unit := new(big.Int).Lsh(big.NewInt(1), 364)
-	for k := int64(-2); k <= 4; k++ {
-		for near := int64(-20); near <= 20; near++ {
-			v := times(near, unit)
-			v.Add(v, times(k, p))
-			v.Rsh(v, 364)
-			v.Lsh(v, 364)
-			for _, low := range []*big.Int{new(big.Int), big.NewInt(1), new(big.Int).Sub(unit, big.NewInt(1))} {
-				for _, less := range []int64{0, 1} { // all limbs of y full, or all of the top one's
-					y := new(big.Int).Sub(times(2, p), big.NewInt(less))
-					if less == 1 {
-						y.Rsh(y, 364).Lsh(y, 364).Sub(y, big.NewInt(1))
-					}
-					x := new(big.Int).Add(v, low)
-					x.Add(x, y)
-					if x.Sign() < 0 || new(big.Int).Sub(x, y).Cmp(times(4, p)) >= 0 {
+	unit := new(big.Int).Lsh(big.NewInt(1), 364) // of the top limb
+	full := new(big.Int).Sub(unit, big.NewInt(1))
+	top := new(big.Int).Div(times(2, p), unit)
+	for _, y := range []*big.Int{
+		new(big.Int),
+		times(2, p),
+		new(big.Int).Mul(top, unit), // other limbs 0
+		new(big.Int).Sub(new(big.Int).Mul(top, unit), big.NewInt(1)), // other limbs 2^52-1
+	} {
+		for k := int64(-2); k < 4; k++ {
+			for near := int64(-20); near <= 20; near++ {
+				for _, low := range []*big.Int{new(big.Int), big.NewInt(1), full} {
+					difference := new(big.Int).Add(times(k, p), times(near, unit))
+					difference.Div(difference, unit).Mul(difference, unit).Add(difference, low)
+					x := new(big.Int).Add(y, difference)
+					if x.Sign() < 0 {
 						continue
 					}
 					var vx, vy, z Vec
@@ -165,8 +191,7 @@ func TestReducedWhereMultiplesChange(t *testing.T) {
 						vy.set(j, y)
 					}
 					SubReduce(&z, &vx, &vy)
-					want := x.Sub(x, y)
-					require.Equal(t, want.Mod(want, p).Text(16), z.get(t, 5).Text(16))
+					require.Equal(t, difference.Mod(difference, p).Text(16), z.get(t, 5).Text(16))
 				}
 			}
 		}
