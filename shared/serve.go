@@ -50,8 +50,8 @@ const closeTimeout = 5 * time.Second
 // the logger, to standard error or, later, to standard output reaches the host's log. The context given to open ends
 // when the plugin is to end; its cause is [ErrHostGone] if nobody is left to hear of it.
 //
-// A plugin never outlives its host: the host holds the other end of the plugin's standard input, and the system closes
-// that however the host dies. (The parent-death signal of Linux is bound to the thread that started the process, which
+// A plugin outlives its host only if it is to, see [EnvDetach]. Else the host holds the other end of the plugin's standard
+// input, and the system closes that however the host dies. (The parent-death signal of Linux is bound to the thread that started the process, which
 // in a Go program may end long before the program does.)
 func Serve(open func(context.Context, Environment) (Plugin, error)) (exitCode int) {
 	if os.Getenv(Handshake.MagicCookieKey) != Handshake.MagicCookieValue {
@@ -85,6 +85,13 @@ func Serve(open func(context.Context, Environment) (Plugin, error)) (exitCode in
 	}
 	defer removeSocketDir()
 	var calls callCounter
+	if dir := os.Getenv(EnvDetach); dir != "" {
+		if err := serveDetached(ctx, end, dir, implementation, &calls, logger); err != nil {
+			logger.Error("the plugin cannot serve", "error", err)
+			end(err)
+		}
+		return finish(ctx, end, implementation, &calls, logger)
+	}
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: Handshake,
 		Plugins:         Plugins(implementation),
@@ -95,6 +102,11 @@ func Serve(open func(context.Context, Environment) (Plugin, error)) (exitCode in
 			return server
 		},
 	})
+	return finish(ctx, end, implementation, &calls, logger)
+}
+
+// finish closes a plugin that is not served any more.
+func finish(ctx context.Context, end context.CancelCauseFunc, implementation Plugin, calls *callCounter, logger hclog.Logger) (exitCode int) {
 	// Serving is over and every call's context has ended: let the calls return before what they use is closed.
 	calls.wait()
 	if cause := context.Cause(ctx); cause != nil {
