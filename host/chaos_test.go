@@ -32,11 +32,20 @@ import (
 const (
 	chaosRequestsEnv = "INTERLOCK_CHAOS_REQUESTS"
 	chaosSeedEnv     = "INTERLOCK_CHAOS_SEED"
+	chaosDetachEnv   = "CHAOS_DETACH" // for the hosts: plugins outlive them
 )
 
 // Whatever is hit when: every request is answered exactly once, with its proof; none that was answered is proven again;
 // none that was accepted has to be sent again; and no process and no file is left.
-func TestChaos(t *testing.T) {
+func TestChaos(t *testing.T) { chaos(t) }
+
+// The same with plugins that outlive their hosts.
+func TestChaosDetached(t *testing.T) {
+	t.Setenv(chaosDetachEnv, "1")
+	chaos(t)
+}
+
+func chaos(t *testing.T) {
 	n, seed := envInt(t, chaosRequestsEnv, 20), envInt(t, chaosSeedEnv, int(time.Now().UnixNano()&0xffffff))
 	t.Logf("%s=%d %s=%d", chaosRequestsEnv, n, chaosSeedEnv, seed)
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
@@ -180,6 +189,7 @@ func runJournalingHost() int {
 			Attempts: 10, // the monkey hits those that are alone too, and they are not to blame
 		},
 		Journal: host.Journal{Dir: filepath.Join(dir, "journal")},
+		Detach:  os.Getenv(chaosDetachEnv) != "",
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -329,7 +339,7 @@ func (w *chaosWorld) client(r shared.Request) {
 				w.t.Errorf("%s was answered twice", r.ID)
 			}
 			w.answered[r.ID] = reply.Proof
-			w.provenAt[r.ID] = hosttest.Proven(w.state)[r.ID]
+			w.provenAt[r.ID] = w.proven(r.ID)
 			w.mu.Unlock()
 			return
 		}
@@ -348,7 +358,7 @@ func (w *chaosWorld) monkey(random *rand.Rand) {
 		w.mu.Lock()
 		h, answered := w.host, len(w.answered)
 		w.mu.Unlock()
-		plugin := childOf(h.cmd.Process.Pid)
+		plugin := w.plugin(h)
 		if plugin != 0 {
 			w.mu.Lock()
 			w.plugins[plugin] = true
@@ -376,6 +386,28 @@ func (w *chaosWorld) monkey(random *rand.Rand) {
 	}
 }
 
+// plugin gives the running plugin, or 0.
+func (w *chaosWorld) plugin(h *chaosHost) int {
+	if os.Getenv(chaosDetachEnv) == "" {
+		return childOf(h.cmd.Process.Pid)
+	}
+	if pid := detachedPID(w.journal); pid > 0 && hosttest.Running(pid) {
+		return pid
+	}
+	return 0
+}
+
+// proven tells how often a request was proven, by whatever name the plugin knew it.
+func (w *chaosWorld) proven(id string) int {
+	n := 0
+	for name, times := range hosttest.Proven(w.state) {
+		if name == id || strings.HasPrefix(name, id+".") {
+			n += times
+		}
+	}
+	return n
+}
+
 func (w *chaosWorld) hit(what string, pid int, signal syscall.Signal) {
 	if pid > 0 && syscall.Kill(pid, signal) == nil {
 		w.kills[what]++
@@ -389,12 +421,16 @@ func (w *chaosWorld) finish(requests []shared.Request) {
 	require.NoError(t, w.host.in.Close())
 	<-w.host.ended
 	require.True(t, w.host.cmd.ProcessState.Success(), w.host.cmd.ProcessState.String())
-	proven := hosttest.Proven(w.state)
+	if pid := detachedPID(w.journal); pid > 0 && hosttest.Running(pid) {
+		w.plugins[pid] = true
+		require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
+		require.NoError(t, syscall.Kill(pid, syscall.SIGCONT)) // the last hit may have been a stop
+	}
 	again := 0
 	for _, r := range requests {
 		require.Equal(t, hex.EncodeToString(hosttest.ScriptedProof(r)), w.answered[r.ID], r.ID)
-		require.Equal(t, w.provenAt[r.ID], proven[r.ID], "%s was proven again after its answer", r.ID)
-		again += proven[r.ID] - 1
+		require.Equal(t, w.provenAt[r.ID], w.proven(r.ID), "%s was proven again after its answer", r.ID)
+		again += w.proven(r.ID) - 1
 	}
 	t.Logf("%d proofs for %d answers", len(requests)+again, len(requests))
 	waitFor(t, func() bool {
@@ -408,6 +444,9 @@ func (w *chaosWorld) finish(requests []shared.Request) {
 	left, err := os.ReadDir(filepath.Join(w.journal, "requests"))
 	require.NoError(t, err)
 	require.Empty(t, left, "payloads")
+	if os.Getenv(chaosDetachEnv) != "" {
+		return
+	}
 	left, err = os.ReadDir(filepath.Join(w.sockets, fmt.Sprintf("interlock-%d", os.Getuid())))
 	require.NoError(t, err)
 	require.Empty(t, left, "directories of sockets")

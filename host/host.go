@@ -146,7 +146,7 @@ func (h *Host) Done() <-chan struct{} { return h.instance.life.Done() }
 func (h *Host) Err() error { return context.Cause(h.instance.life) }
 
 // PID is the plugin's process id.
-func (h *Host) PID() int { return h.instance.process.id() }
+func (h *Host) PID() int { return h.instance.pid() }
 
 // Health asks the plugin whether it serves. A plugin that hangs makes Health wait until ctx ends.
 func (h *Host) Health(ctx context.Context) error {

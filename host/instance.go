@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -29,6 +30,8 @@ type instance struct {
 	client  *shared.Client
 	tail    *tail
 	sockets *socketDir
+
+	detached *detached // the process if it is a detached one; the four above are nil then
 
 	// life ends with the process or when it is told to stop. Its cause is what calls then fail with:
 	// *shared.PluginDiedError or ErrStopped.
@@ -136,6 +139,30 @@ func (i *instance) startError(ctx context.Context, err error) error {
 	return fmt.Errorf("starting the plugin %s: %w", i.path, err)
 }
 
+// pid is the number of the process.
+func (i *instance) pid() int {
+	if i.detached != nil {
+		return i.detached.pid
+	}
+	return i.process.id()
+}
+
+// kill ends the process at once.
+func (i *instance) kill() {
+	if i.detached != nil {
+		i.detached.signal(syscall.SIGKILL)
+		return
+	}
+	i.process.kill()
+}
+
+// detach ends the instance, and leaves the process as it is.
+func (i *instance) detach() {
+	i.end(ErrStopped)
+	i.detached.close()
+	i.watching.Wait()
+}
+
 // watch ends the instance's life when its process ends.
 func (i *instance) watch() {
 	<-i.process.exited
@@ -144,6 +171,9 @@ func (i *instance) watch() {
 
 // died describes the end of the process, which has ended.
 func (i *instance) died() *shared.PluginDiedError {
+	if d := i.detached; d != nil {
+		return &shared.PluginDiedError{Path: i.path, PID: d.pid, Status: d.status, Stderr: d.lines()}
+	}
 	select {
 	case <-i.process.drained:
 	case <-time.After(2 * pipeGrace):
@@ -189,6 +219,16 @@ func (i *instance) call(ctx context.Context, call func(context.Context, *shared.
 func (i *instance) stop(ctx context.Context) error {
 	i.end(ErrStopped)
 	i.stopOnce.Do(func() {
+		if i.detached != nil {
+			go func() {
+				defer close(i.gone)
+				i.detached.signal(syscall.SIGTERM)
+				<-i.detached.exited
+				i.detached.close()
+				i.watching.Wait()
+			}()
+			return
+		}
 		i.process.bePatient()
 		go func() {
 			defer close(i.gone)
@@ -205,12 +245,12 @@ func (i *instance) stop(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-timeout.C:
 	}
-	i.process.kill()
+	i.kill()
 	select {
 	case <-i.gone:
-		return fmt.Errorf("the plugin process %s did not end in time and was killed", i.process.ID())
+		return fmt.Errorf("the plugin process %d did not end in time and was killed", i.pid())
 	case <-time.After(killTimeout):
-		return fmt.Errorf("the plugin process %s was killed but has not ended: the system holds it", i.process.ID())
+		return fmt.Errorf("the plugin process %d was killed but has not ended: the system holds it", i.pid())
 	}
 }
 

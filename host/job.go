@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/interlock-prover/interlock/host/journal"
@@ -37,12 +38,14 @@ type job struct {
 	listeners []chan shared.Progress
 	expires   time.Time // once it is answered
 
-	stage       shared.Stage // the last that the plugin reported
-	isHandedOn  bool         // the plugin may have it
-	notBefore   time.Time
-	isSuspect   bool // a plugin died that may have been at work on it
-	deaths      int  // of plugins that had it alone
-	misfortunes int  // plugins that died while it waited in them
+	pluginID       string // its id in a detached plugin, which no other job ever has
+	partitionsDone int
+	stage          shared.Stage // the last that the plugin reported
+	isHandedOn     bool         // the plugin may have it
+	notBefore      time.Time
+	isSuspect      bool // a plugin died that may have been at work on it
+	deaths         int  // of plugins that had it alone
+	misfortunes    int  // plugins that died while it waited in them
 }
 
 type jobState uint8
@@ -303,7 +306,10 @@ func isBefore(a, b *job) bool {
 
 // send begins an attempt, under mu.
 func (s *Supervisor) send(j *job) {
-	j.state, j.stage, j.isHandedOn = jobInFlight, "", false
+	j.state, j.stage, j.partitionsDone, j.isHandedOn = jobInFlight, "", 0, false
+	if j.pluginID == "" {
+		j.pluginID = s.pluginID(j)
+	}
 	s.inFlight++
 	s.progress = time.Now()
 	h := s.host
@@ -315,8 +321,22 @@ func (s *Supervisor) send(j *job) {
 	}()
 }
 
+// pluginID makes a job's id for a detached plugin, which may know another request of the same name. The job has it again
+// when the journal gives it back.
+func (s *Supervisor) pluginID(j *job) string {
+	suffix := fmt.Sprintf(".%x", uint64(j.key))
+	if !j.isRecorded {
+		suffix = fmt.Sprintf(".%x-%x", s.began.UnixNano(), j.number)
+	}
+	name := j.request.ID[:min(len(j.request.ID), shared.MaxRequestIDBytes-len(suffix))]
+	return strings.ToValidUTF8(name, "") + suffix
+}
+
 // try has a plugin prove a job.
 func (s *Supervisor) try(h *Host, j *job) (shared.Result, error) {
+	if h.instance.detached != nil {
+		return s.proveDetached(h, j)
+	}
 	if err := s.takePlace(h, j); err != nil {
 		return shared.Result{}, err
 	}

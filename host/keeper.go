@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 )
 
@@ -29,12 +30,23 @@ func (s *Supervisor) keep(h *Host) {
 	s.abandonAll()
 }
 
-// start starts a plugin, which must answer within StartTimeout.
+// start starts a plugin, or finds a detached one.
 func (s *Supervisor) start(ctx context.Context) (*Host, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.options.StartTimeout,
-		fmt.Errorf("no answer within %v: %w", s.options.StartTimeout, context.DeadlineExceeded))
+	if s.options.Detach {
+		i, err := attachOrStart(ctx, s.options.Options, filepath.Join(s.options.Journal.Dir, "plugin"), s.options.DetachIdle)
+		if err != nil {
+			return nil, err
+		}
+		return &Host{instance: i}, nil
+	}
+	ctx, cancel := answerWithin(ctx, s.options.StartTimeout)
 	defer cancel()
 	return Start(ctx, s.options.Options)
+}
+
+// answerWithin is a context in which a plugin must answer.
+func answerWithin(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded))
 }
 
 // up makes a plugin the one that requests go to.
@@ -50,12 +62,21 @@ func (s *Supervisor) up(h *Host) {
 func (s *Supervisor) watch(h *Host) error {
 	tick := time.NewTicker(s.options.ProbeInterval)
 	defer tick.Stop()
+	var looks <-chan time.Time
+	if h.instance.detached != nil {
+		look := time.NewTicker(lookInterval)
+		defer look.Stop()
+		looks = look.C
+	}
 	for {
 		select {
 		case <-s.ctx.Done():
 			return ErrStopped
 		case <-h.Done():
 			return h.Err()
+		case <-looks:
+			s.look(h)
+			continue
 		case <-tick.C:
 		}
 		if err := s.probe(h); err != nil {
@@ -99,11 +120,17 @@ func (s *Supervisor) down(h *Host, why error, wasStable bool) {
 	s.mu.Unlock()
 	if !isStop {
 		h.instance.end(why)
-		h.instance.process.kill()
+		h.instance.kill()
 		ctx = context.Background()
 	}
-	err := h.Stop(ctx) // which also reaps a process that has ended
-	s.returned.Wait()
+	var err error
+	if isStop && h.instance.detached != nil {
+		s.returned.Wait()
+		h.instance.detach()
+	} else {
+		err = h.Stop(ctx) // which also reaps a process that has ended
+		s.returned.Wait()
+	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()

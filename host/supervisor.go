@@ -1,11 +1,13 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -21,6 +23,12 @@ type SupervisorOptions struct {
 	Options
 	Supervision
 	Journal Journal
+
+	// Detach lets the plugin outlive this host, if it ends in order or otherwise, and the next one with the same journal
+	// find it at its work. Without a host, it ends after DetachIdle; 0: an hour. It needs a journal, in whose directory
+	// it has its key, socket and log: the Logger gets nothing of it.
+	Detach     bool
+	DetachIdle time.Duration
 
 	// MaxRequests is how many requests may be under way; more are refused with a [*shared.BusyError]. 0: 1024.
 	MaxRequests int
@@ -71,7 +79,7 @@ func (o SupervisorOptions) withDefaults() (SupervisorOptions, error) {
 	}{
 		{&o.ProbeInterval, 5 * time.Second}, {&o.ProbeTimeout, 30 * time.Second}, {&o.ProgressTimeout, 30 * time.Minute},
 		{&o.Backoff, 500 * time.Millisecond}, {&o.MaxBackoff, time.Minute},
-		{&o.CrashWindow, 5 * time.Minute}, {&o.CoolDown, 5 * time.Minute}, {&o.Journal.Retention, 24 * time.Hour},
+		{&o.CrashWindow, 5 * time.Minute}, {&o.CoolDown, 5 * time.Minute}, {&o.Journal.Retention, 24 * time.Hour}, {&o.DetachIdle, time.Hour},
 	} {
 		if *d.value <= 0 {
 			*d.value = d.standard
@@ -83,6 +91,14 @@ func (o SupervisorOptions) withDefaults() (SupervisorOptions, error) {
 	}{{&o.CrashLimit, 5}, {&o.Attempts, 2}, {&o.MaxRequests, 1024}, {&o.KeepAnswers, 4096}} {
 		if *n.value <= 0 {
 			*n.value = n.standard
+		}
+	}
+	if o.Detach && o.Journal.Dir == "" {
+		return o, errors.New("a plugin can outlive its host only with a journal, where the next host finds it")
+	}
+	if o.Journal.Dir != "" {
+		if o.Journal.Dir, err = filepath.Abs(o.Journal.Dir); err != nil {
+			return o, err
 		}
 	}
 	return o, nil
@@ -120,6 +136,7 @@ func (e *CrashLoopError) Unwrap() []error { return []error{e.Last, shared.ErrUnr
 type Supervisor struct {
 	options SupervisorOptions
 	log     hclog.Logger
+	began   time.Time
 	journal *journal.Journal // nil: none
 
 	ctx      context.Context // ends with Stop, for the cause ErrStopped
@@ -166,7 +183,7 @@ func Supervise(ctx context.Context, options SupervisorOptions) (*Supervisor, err
 	}
 	s := &Supervisor{
 		options: options, log: options.Logger, uploads: make(chan struct{}, uploadsAtOnce), changed: make(chan struct{}),
-		jobs: map[string]*job{}, active: map[*job]bool{},
+		jobs: map[string]*job{}, active: map[*job]bool{}, began: time.Now(),
 	}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	if options.Journal.Dir != "" {
@@ -329,9 +346,26 @@ func (s *Supervisor) Status(ctx context.Context) (shared.Status, error) {
 	if s.stopping {
 		return shared.Status{}, ErrStopped
 	}
+	if h != nil && h.instance.detached != nil {
+		s.useOwnIDs(&st)
+	}
 	st.Completed, st.Failed = s.counts.completed, s.counts.failed
 	s.addJobs(&st)
 	return st, nil
+}
+
+// useOwnIDs puts the callers' names of requests in the place of those that a detached plugin knows, under mu.
+func (s *Supervisor) useOwnIDs(st *shared.Status) {
+	own := make(map[string]string, len(s.active))
+	for j := range s.active {
+		own[j.pluginID] = j.request.ID
+	}
+	for i := range st.Jobs {
+		st.Jobs[i].RequestID = cmp.Or(own[st.Jobs[i].RequestID], st.Jobs[i].RequestID)
+	}
+	for i := range st.Devices {
+		st.Devices[i].RequestID = cmp.Or(own[st.Devices[i].RequestID], st.Devices[i].RequestID)
+	}
 }
 
 // Timeline implements [shared.Prover]. It has the events of the running plugin alone.

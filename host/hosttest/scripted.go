@@ -106,9 +106,12 @@ func OpenScripted(_ context.Context, env shared.Environment) (shared.Plugin, err
 	if strings.Contains(string(config), "fault") {
 		return nil, errors.New("the configuration has a fault")
 	}
-	p := &scripted{state: os.Getenv(EnvState), turns: make(chan struct{}, 2), jobs: map[string]shared.JobStatus{}}
+	p := &scripted{state: os.Getenv(EnvState), turns: make(chan struct{}, 2), jobs: map[string]shared.JobStatus{}, submitted: map[shared.JobID]*submission{}}
 	return &sharedtest.Mock{
 		OnProve:  p.prove,
+		OnSubmit: p.submit,
+		OnAwait:  p.await,
+		OnCancel: p.cancel,
 		OnStatus: func(context.Context) (shared.Status, error) { return p.status(string(config)), nil },
 		OnVerify: func(_ context.Context, r shared.Request, proof []byte) (bool, error) {
 			return bytes.Equal(proof, ScriptedProof(r)), nil
@@ -129,8 +132,71 @@ type scripted struct {
 	state string // directory; empty: none
 	turns chan struct{}
 
-	mu   sync.Mutex
-	jobs map[string]shared.JobStatus
+	mu        sync.Mutex
+	jobs      map[string]shared.JobStatus
+	submitted map[shared.JobID]*submission
+}
+
+// submission is a request that was submitted.
+type submission struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	result shared.Result // from here: written before done is closed
+	err    error
+}
+
+func (p *scripted) submit(_ context.Context, r shared.Request) (shared.JobID, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := shared.JobID(r.ID)
+	if old := p.submitted[id]; old != nil {
+		return "", &shared.InvalidRequestError{Field: "id", Reason: "a request " + r.ID + " is already there"}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	j := &submission{cancel: cancel, done: make(chan struct{})}
+	p.submitted[id] = j
+	go func() {
+		defer close(j.done)
+		j.result, j.err = p.prove(ctx, r, func(progress shared.Progress) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			status := p.jobs[r.ID]
+			status.Stage = progress.Stage
+			p.jobs[r.ID] = status
+		})
+	}()
+	return id, nil
+}
+
+func (p *scripted) await(ctx context.Context, id shared.JobID) (shared.Result, error) {
+	p.mu.Lock()
+	j := p.submitted[id]
+	p.mu.Unlock()
+	if j == nil {
+		return shared.Result{}, shared.ErrUnknownJob
+	}
+	select {
+	case <-j.done:
+		return j.result, j.err
+	case <-ctx.Done():
+		return shared.Result{}, ctx.Err()
+	}
+}
+
+func (p *scripted) cancel(_ context.Context, id shared.JobID) (bool, error) {
+	p.mu.Lock()
+	j := p.submitted[id]
+	p.mu.Unlock()
+	if j == nil {
+		return false, shared.ErrUnknownJob
+	}
+	select {
+	case <-j.done:
+		return false, nil
+	default:
+		j.cancel()
+		return true, nil
+	}
 }
 
 func (p *scripted) status(version string) shared.Status {
