@@ -133,6 +133,12 @@ plugin {
 
   # Until it has ended its work, once told to stop; then it is killed.
   #stop_timeout = "30s"
+
+  # Whether the plugin of `interlock serve` outlives it, so that the next one
+  # finds it at its work. That needs a journal, in whose folder "plugin" it has
+  # its key, socket and log. Without a host it ends after detach_idle.
+  #detach      = false
+  #detach_idle = "1h"
 }
 
 # When `interlock serve` gives a plugin process up, and how soon it starts the

@@ -99,6 +99,8 @@ func serve(ctx context.Context, s streams, g *globals, f serveFlags) (err error)
 		Options:     hostOptions(g, c, log.Named("plugin")),
 		Supervision: host.Supervision(c.Supervision),
 		Journal:     host.Journal{Dir: cmp.Or(f.journal, c.Journal.Dir), Retention: c.Journal.Retention},
+		Detach:      c.Plugin.Detach,
+		DetachIdle:  c.Plugin.DetachIdle,
 	})
 	if err != nil {
 		return err

@@ -248,6 +248,8 @@ func (d *decoder) config(written *fileSchema, cfg *Config) {
 		d.duration(s.StartTimeout, &cfg.Plugin.StartTimeout)
 		d.duration(s.StopTimeout, &cfg.Plugin.StopTimeout)
 		d.sha256(s.SHA256, &cfg.Plugin.SHA256)
+		d.boolean(s.Detach, &cfg.Plugin.Detach)
+		d.duration(s.DetachIdle, &cfg.Plugin.DetachIdle)
 	}
 	if s := written.Supervision; s != nil {
 		d.duration(s.ProbeInterval, &cfg.Supervision.ProbeInterval)

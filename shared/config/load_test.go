@@ -101,6 +101,8 @@ log {
 plugin {
   start_timeout = "1m30s"
   stop_timeout  = "500ms"
+  detach        = true
+  detach_idle   = "2h"
   sha256        = "E3B0C44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 }
 supervision {
@@ -138,7 +140,7 @@ journal {
 		Timeline: Timeline{Events: 0, File: "/var/log/timeline.txt"},
 		Log:      Log{Level: LogTrace, Format: LogJSON, File: "../log/prover.log"},
 		Plugin: Plugin{
-			StartTimeout: 90 * time.Second, StopTimeout: 500 * time.Millisecond,
+			StartTimeout: 90 * time.Second, StopTimeout: 500 * time.Millisecond, Detach: true, DetachIdle: 2 * time.Hour,
 			SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 		},
 		Supervision: Supervision{

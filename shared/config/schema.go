@@ -200,6 +200,10 @@ const (
 type Plugin struct {
 	// SHA256 is what the plugin's program must have, in hex; empty for any.
 	SHA256 string
+	// Detach lets the plugin outlive its host, which needs a journal. Without
+	// a host it ends after DetachIdle.
+	Detach     bool
+	DetachIdle time.Duration
 	// StartTimeout is how long the plugin may take until it answers.
 	StartTimeout time.Duration
 	// StopTimeout is how long it may take to end its work when it is stopped;
@@ -261,7 +265,7 @@ func Default() *Config {
 		Witness:  Witness{Workers: defaultWitnessWorkers},
 		Timeline: Timeline{Events: timeline.DefaultCapacity},
 		Log:      Log{Level: LogInfo, Format: LogText},
-		Plugin:   Plugin{StartTimeout: time.Minute, StopTimeout: 30 * time.Second},
+		Plugin:   Plugin{StartTimeout: time.Minute, StopTimeout: 30 * time.Second, DetachIdle: time.Hour},
 		Supervision: Supervision{
 			ProbeInterval: 5 * time.Second, ProbeTimeout: 30 * time.Second, ProgressTimeout: 30 * time.Minute,
 			Backoff: 500 * time.Millisecond, MaxBackoff: time.Minute,
@@ -373,6 +377,8 @@ type logSchema struct {
 }
 
 type pluginSchema struct {
+	Detach       *hcl.Attribute `hcl:"detach,optional"`
+	DetachIdle   *hcl.Attribute `hcl:"detach_idle,optional"`
 	SHA256       *hcl.Attribute `hcl:"sha256,optional"`
 	StartTimeout *hcl.Attribute `hcl:"start_timeout,optional"`
 	StopTimeout  *hcl.Attribute `hcl:"stop_timeout,optional"`
