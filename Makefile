@@ -29,7 +29,9 @@ test-client: build ## an independent cuzk.v1 client in Python against `interlock
 	build/pyclient/bin/pip install -q --disable-pip-version-check -r host/gateway/pyclient/requirements.txt
 	cd host/gateway/pyclient && ../../../build/pyclient/bin/pytest -q -p no:cacheprovider --durations=5
 
-soak: build ## 200 requests of all kinds through the gateway, the plugin killed three times; slow
+soak: build ## 200 requests of all kinds with plugins and hosts killed, through the library and the gateway; slow
+	INTERLOCK_CHAOS_REQUESTS=200 $(GO) test -race -timeout 30m -run TestChaos ./host
+	INTERLOCK_CHAOS_REQUESTS=200 $(GO) test -tags soak -timeout 60m -run TestChaosSoak ./host
 	test -x build/pyclient/bin/pytest || python3 -m venv build/pyclient
 	build/pyclient/bin/pip install -q --disable-pip-version-check -r host/gateway/pyclient/requirements.txt
 	cd host/gateway/pyclient && INTERLOCK_SOAK=200 ../../../build/pyclient/bin/pytest -q -s -p no:cacheprovider test_soak.py
