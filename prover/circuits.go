@@ -38,20 +38,20 @@ type onceEntry[V any] struct {
 	err   error
 }
 
-// get returns the key's value. make runs in a goroutine of its own, so that a
+// get returns the key's value. produce runs in a goroutine of its own, so that a
 // caller whose ctx ends does not take the value from the others.
-func (o *once[K, V]) get(ctx context.Context, wg *sync.WaitGroup, key K, make func() (V, error)) (V, error) {
+func (o *once[K, V]) get(ctx context.Context, wg *sync.WaitGroup, key K, produce func() (V, error)) (V, error) {
 	o.mu.Lock()
 	e, ok := o.entries[key]
 	if !ok {
 		if o.entries == nil {
 			o.entries = map[K]*onceEntry[V]{}
 		}
-		e = &onceEntry[V]{ready: newSignal()}
+		e = &onceEntry[V]{ready: make(chan struct{})}
 		o.entries[key] = e
 		wg.Go(func() {
 			defer close(e.ready)
-			e.err = interlock.Protect(func() (err error) { e.value, err = make(); return err })
+			e.err = interlock.Protect(func() (err error) { e.value, err = produce(); return err })
 			if e.err != nil {
 				o.mu.Lock()
 				delete(o.entries, key)
@@ -109,5 +109,3 @@ func (o *once[K, V]) values() []V {
 	}
 	return out
 }
-
-func newSignal() chan struct{} { return make(chan struct{}) }

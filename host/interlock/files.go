@@ -8,31 +8,22 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/interlock-prover/interlock/shared/files"
 )
 
-// openRegular opens a file for reading. Anything but a regular file is refused:
-// a pipe or a device would keep the tool waiting, or never end.
+// openRegular opens a file for reading, if it is one.
 func openRegular(path string) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("there is no file %s", path)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := f.Stat()
+	f, info, err := files.OpenRegular(path)
 	switch {
-	case err != nil:
-	case info.IsDir():
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("there is no file %s", path)
+	case errors.Is(err, syscall.EISDIR):
 		err = fmt.Errorf("%s is a directory", path)
-	case !info.Mode().IsRegular():
-		err = fmt.Errorf("%s is not a regular file", path)
+	case errors.Is(err, files.ErrNotRegular):
+		err = fmt.Errorf("%s is %w", path, files.ErrNotRegular)
 	}
-	if err != nil {
-		f.Close()
-		return nil, nil, err
-	}
-	return f, info, nil
+	return f, info, err
 }
 
 // readFile reads a file of at most limit bytes.

@@ -164,6 +164,8 @@ func TestExitCodes(t *testing.T) {
 		"vanilla is a pipe":   {append([]string{"prove", "winning-post", pipe}, w.flags()...), exitFailed, "not a regular file"},
 		"vanilla is a folder": {append([]string{"prove", "winning-post", filepath.Dir(pipe)}, w.flags()...), exitFailed, "is a directory"},
 		"vanilla is too long": {append([]string{"prove", "winning-post", large}, w.flags()...), exitFailed, "more than the 1048576"},
+		"no web, bad address": {[]string{"serve", "--http-listen", "", "--grpc-listen", "nowhere"}, exitFailed, "nowhere"},
+		"config is a pipe":    {append([]string{"prove", "winning-post", w.vanilla}, append(w.flags(), "--config", pipe)...), exitFailed, "not a regular file"},
 		"proof is a pipe":     {append([]string{"verify", "winning-post", w.vanilla, "--proof", pipe}, w.flags()...), exitFailed, "not a regular file"},
 		"timeline is a pipe":  {[]string{"timeline", pipe}, exitFailed, "not a regular file"},
 		"miner zero":          {[]string{"prove", "porep", w.vanilla, "--miner-id", "0"}, exitWrongUse, "0 is no miner"},

@@ -60,8 +60,9 @@ func useErrors(c *cobra.Command) {
 		}
 		var err error
 		c.Flags().Visit(func(f *pflag.Flag) {
-			// An unset variable of a script must not mean the working directory.
-			if f.Value.Type() == "string" && f.Value.String() == "" {
+			// An unset variable of a script must not mean the working directory. A flag
+			// with a default is switched off by an empty value.
+			if f.Value.Type() == "string" && f.Value.String() == "" && f.DefValue == "" {
 				err = wrongUse("--%s is empty", f.Name)
 			}
 		})

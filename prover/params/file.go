@@ -18,6 +18,7 @@ import (
 
 	"github.com/interlock-prover/interlock/prover/constraint"
 	"github.com/interlock-prover/interlock/prover/groth16"
+	"github.com/interlock-prover/interlock/shared/files"
 )
 
 // File is an open parameter file. Points are decoded from the mapped file as
@@ -40,19 +41,14 @@ var _ groth16.Source = (*File)(nil)
 
 var errClosed = errors.New("parameter file is closed")
 
-// openRegular opens a file for reading. Anything but a regular file is refused at
-// once: opening a pipe would wait for whoever writes to it.
+// openRegular opens a file for reading, if it is one.
 func openRegular(path string) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, info, err := files.OpenRegular(path)
+	if errors.Is(err, unix.EISDIR) {
+		err = files.ErrNotRegular
+	}
 	if err != nil {
 		return nil, nil, fileError(path, err)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, errors.Join(fileError(path, err), f.Close())
-	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, errors.Join(&Error{Path: path, Reason: "not a regular file"}, f.Close())
 	}
 	return f, info, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/interlock-prover/interlock/shared"
+	"github.com/interlock-prover/interlock/shared/files"
 )
 
 // SearchPath is where [Find] looks for a configuration that nobody named.
@@ -105,7 +106,7 @@ func Load(path string) (*Config, hcl.Diagnostics) {
 func (c *Config) Files() map[string]*hcl.File { return c.files }
 
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, _, err := files.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
