@@ -132,7 +132,8 @@ func newDetachedInstance(ctx context.Context, o Options, dir string, d *detached
 		return nil, err
 	}
 	d.conn = conn
-	i := &instance{path: o.PluginPath, detached: d, client: client, stopTimeout: o.StopTimeout, gone: make(chan struct{})}
+	i := &instance{path: o.PluginPath, detached: d, client: client, log: o.Logger, stopTimeout: o.StopTimeout, gone: make(chan struct{})}
+	client.SharePayloads(i.notShared)
 	i.life, i.end = context.WithCancelCause(context.Background())
 	i.watching.Go(func() {
 		<-d.exited

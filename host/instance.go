@@ -39,6 +39,7 @@ type instance struct {
 	end  context.CancelCauseFunc
 
 	watching    sync.WaitGroup // for the process's end
+	log         hclog.Logger
 	stopTimeout time.Duration
 	stopOnce    sync.Once
 	gone        chan struct{} // closed when the process has ended and nothing of it is left, once stop was called
@@ -67,7 +68,7 @@ func startInstance(ctx context.Context, o Options) (*instance, error) {
 		process.closeFiles()
 		return nil, err
 	}
-	i := &instance{path: o.PluginPath, process: process, tail: &tail{}, sockets: sockets, stopTimeout: o.StopTimeout, gone: make(chan struct{})}
+	i := &instance{path: o.PluginPath, process: process, tail: &tail{}, sockets: sockets, log: o.Logger, stopTimeout: o.StopTimeout, gone: make(chan struct{})}
 	i.life, i.end = context.WithCancelCause(context.Background())
 
 	i.plugin = plugin.NewClient(&plugin.ClientConfig{
@@ -116,7 +117,13 @@ func (i *instance) handshake(ctx context.Context) error {
 		return err
 	}
 	i.client = dispensed.(*shared.Client)
+	i.client.SharePayloads(i.notShared)
 	return i.client.Ping(ctx)
+}
+
+// notShared says that large requests take the slower way to the plugin.
+func (i *instance) notShared(err error) {
+	i.log.Warn("large requests are streamed to the plugin, as shared memory does not work", "error", err)
 }
 
 // startError says why a start failed.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -22,6 +24,8 @@ type Client struct {
 	prover  proto.ProverClient
 	toolbox proto.ToolboxClient
 	health  grpc_health_v1.HealthClient
+
+	notShared atomic.Pointer[func(error)] // nil: payloads are streamed
 }
 
 var (
@@ -37,6 +41,10 @@ func NewClient(conn grpc.ClientConnInterface) *Client {
 		health:  grpc_health_v1.NewHealthClient(conn),
 	}
 }
+
+// SharePayloads has large vanilla proofs reach the plugin as sealed memory files instead of in a stream, for a plugin on
+// the same machine. If that does not work, they are streamed from then on, and notShared is told why, once.
+func (c *Client) SharePayloads(notShared func(error)) { c.notShared.Store(&notShared) }
 
 // Ping asks the plugin whether it serves. A plugin that hangs makes Ping wait until ctx ends.
 func (c *Client) Ping(ctx context.Context) error {
@@ -57,17 +65,26 @@ func (c *Client) Prove(ctx context.Context, request Request, progress func(Progr
 	}
 	streamCtx, end := context.WithCancel(ctx) // so that no path leaves the stream open
 	defer end()
-	stream, err := c.prover.Prove(streamCtx)
-	if err == nil {
-		err = upload(stream, requestToHeader(&request, nil), request.Vanilla)
-	}
-	if err == nil {
-		err = stream.CloseSend()
-	}
-	if err != nil {
-		return Result{}, cancelledBy(ctx, fromStatus(err))
-	}
-	result, err := lastReply(stream, progress)
+	var result *proto.Result
+	err := c.send(&request, nil, func(p *outgoing) error {
+		stream, err := c.prover.Prove(streamCtx)
+		if err == nil {
+			err = p.upload(stream)
+		}
+		if err == nil {
+			err = stream.CloseSend()
+		}
+		if err != nil {
+			return fromStatus(err)
+		}
+		result, err = lastReply(stream, func(report Progress) {
+			p.close() // the plugin has it, since it reports
+			if progress != nil {
+				progress(report)
+			}
+		})
+		return err
+	})
 	if err != nil {
 		return Result{}, cancelledBy(ctx, err)
 	}
@@ -89,18 +106,18 @@ func (c *Client) Submit(ctx context.Context, request Request) (JobID, error) {
 	}
 	streamCtx, end := context.WithCancel(ctx)
 	defer end()
-	stream, err := c.prover.Submit(streamCtx)
-	if err == nil {
-		err = upload(stream, requestToHeader(&request, nil), request.Vanilla)
-	}
-	if err != nil {
-		return "", fromStatus(err)
-	}
-	reply, err := stream.CloseAndRecv()
-	if err != nil {
-		return "", fromStatus(err)
-	}
-	return JobID(reply.GetJobId()), nil
+	var reply *proto.SubmitReply
+	err := c.send(&request, nil, func(p *outgoing) error {
+		stream, err := c.prover.Submit(streamCtx)
+		if err == nil {
+			err = p.upload(stream)
+		}
+		if err == nil {
+			reply, err = stream.CloseAndRecv()
+		}
+		return fromStatus(err)
+	})
+	return JobID(reply.GetJobId()), err
 }
 
 // Await implements [Prover].
@@ -158,18 +175,18 @@ func (c *Client) Verify(ctx context.Context, request Request, proof []byte) (val
 	}
 	streamCtx, end := context.WithCancel(ctx)
 	defer end()
-	stream, err := c.toolbox.Verify(streamCtx)
-	if err == nil {
-		err = upload(stream, requestToHeader(&request, proof), request.Vanilla)
-	}
-	if err != nil {
-		return false, fromStatus(err)
-	}
-	reply, err := stream.CloseAndRecv()
-	if err != nil {
-		return false, fromStatus(err)
-	}
-	return reply.GetValid(), nil
+	var reply *proto.VerifyReply
+	err = c.send(&request, proof, func(p *outgoing) error {
+		stream, err := c.toolbox.Verify(streamCtx)
+		if err == nil {
+			err = p.upload(stream)
+		}
+		if err == nil {
+			reply, err = stream.CloseAndRecv()
+		}
+		return fromStatus(err)
+	})
+	return reply.GetValid(), err
 }
 
 // SetupParams implements [Toolbox].
@@ -270,11 +287,50 @@ func (c *Client) Bench(ctx context.Context, request BenchRequest, out func(line 
 	}
 }
 
+// outgoing is a request on its way to the plugin.
+type outgoing struct {
+	header  *proto.RequestHeader
+	vanilla [][]byte // that are streamed
+	file    *os.File // that has them otherwise; nil: none, or closed
+}
+
+// send makes a call with a request, whose vanilla proofs are shared if that pays and works, else streamed.
+func (c *Client) send(r *Request, proof []byte, call func(*outgoing) error) error {
+	total := 0
+	for _, v := range r.Vanilla {
+		total += len(v)
+	}
+	notShared := c.notShared.Load()
+	if notShared != nil && total >= sharedFromBytes {
+		p := &outgoing{header: requestToHeader(r, proof)}
+		var err error
+		if p.file, p.header.Shared, err = newSealed(r.Vanilla); err == nil {
+			err = call(p)
+			p.close()
+			if !errors.Is(err, errNotShared) {
+				return err
+			}
+		}
+		if c.notShared.CompareAndSwap(notShared, nil) {
+			(*notShared)(err)
+		}
+	}
+	return call(&outgoing{header: requestToHeader(r, proof), vanilla: r.Vanilla})
+}
+
+// close frees the memory file. The plugin must have read it.
+func (p *outgoing) close() {
+	if p.file != nil {
+		_ = p.file.Close() // nothing of it is kept
+		p.file = nil
+	}
+}
+
 // upload sends a request. If the plugin refuses it halfway, the reason is what the stream's next receive fails with, so
 // upload then stops without an error.
-func upload(stream interface{ Send(*proto.Upload) error }, header *proto.RequestHeader, vanilla [][]byte) error {
-	err := stream.Send(&proto.Upload{Part: &proto.Upload_Header{Header: header}})
-	for _, v := range vanilla {
+func (p *outgoing) upload(stream interface{ Send(*proto.Upload) error }) error {
+	err := stream.Send(&proto.Upload{Part: &proto.Upload_Header{Header: p.header}})
+	for _, v := range p.vanilla {
 		for start := 0; start < len(v) && err == nil; start += chunkBytes {
 			chunk := v[start:min(start+chunkBytes, len(v))]
 			err = stream.Send(&proto.Upload{Part: &proto.Upload_Chunk{Chunk: chunk}})

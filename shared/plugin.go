@@ -9,7 +9,7 @@ import (
 
 // ProtocolVersion is the version of the service between host and plugin. A host and a plugin of different versions
 // refuse each other at the handshake. It goes up with every change that one side would misread.
-const ProtocolVersion = 1
+const ProtocolVersion = 2
 
 // PluginName is the name under which the plugin is dispensed: one plugin, with the services of [Prover] and [Toolbox].
 const PluginName = "interlock"

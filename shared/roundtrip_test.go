@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -89,7 +91,35 @@ var fullResult = shared.Result{
 	Timings: shared.Timings{Queue: 1, Params: 2, Witness: 3, Prepare: 4, Device: 5, Finish: 6, Verify: 7, Total: time.Hour},
 }
 
+// Property: a request arrives whole, whichever way its payload takes.
 func TestRequestsArriveWhole(t *testing.T) {
+	t.Run("streamed", func(t *testing.T) { testRequestsArriveWhole(t, func(*shared.Client) {}) })
+	t.Run("shared", func(t *testing.T) {
+		testRequestsArriveWhole(t, func(c *shared.Client) {
+			c.SharePayloads(func(err error) { t.Errorf("not shared: %v", err) })
+		})
+	})
+}
+
+// Property: where the plugin cannot have the host's memory files, requests arrive all the same, and that is said once.
+func TestUnsharedRequestsAreStreamed(t *testing.T) {
+	var limit unix.Rlimit // no memory file can be written that is larger than files may be
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &limit))
+	signal.Ignore(unix.SIGXFSZ)
+	t.Cleanup(func() {
+		require.NoError(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &limit))
+		signal.Reset(unix.SIGXFSZ)
+	})
+	var said []error
+	testRequestsArriveWhole(t, func(c *shared.Client) {
+		require.NoError(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1 << 10, Max: limit.Max}))
+		c.SharePayloads(func(err error) { said = append(said, err) })
+	})
+	require.Len(t, said, 1)
+	require.ErrorIs(t, said[0], unix.EFBIG)
+}
+
+func testRequestsArriveWhole(t *testing.T, prepare func(*shared.Client)) {
 	var got shared.Request
 	var gotProof []byte
 	client, _ := serve(t, &sharedtest.Mock{
@@ -106,6 +136,7 @@ func TestRequestsArriveWhole(t *testing.T) {
 			return true, nil
 		},
 	})
+	prepare(client)
 	for _, request := range fullRequests() {
 		result, err := client.Prove(t.Context(), request, nil)
 		require.NoError(t, err)

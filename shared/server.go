@@ -224,6 +224,11 @@ func receiveRequest(stream grpc.ServerStream) (received, error) {
 	if err := validateVerify(&r.Request, header.GetVanillaBytes(), r.proof); err != nil {
 		return received{}, err
 	}
+	if where := header.GetShared(); where != nil {
+		var err error
+		r.Vanilla, err = readSealed(where, header.GetVanillaBytes())
+		return r, err
+	}
 	payload := payload{sizes: header.GetVanillaBytes()}
 	for {
 		err := stream.RecvMsg(&payload)

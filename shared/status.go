@@ -31,6 +31,7 @@ const (
 	reasonCancelled    = "CANCELLED"
 	reasonSetAside     = "SET_ASIDE"
 	reasonTooLarge     = "TOO_LARGE"
+	reasonNotShared    = "NOT_SHARED"
 )
 
 // maxErrorBytes bounds an error's text on the wire.
@@ -80,6 +81,9 @@ func toStatus(err error) error {
 		code = codes.FailedPrecondition
 		info(reasonTooLarge, "want_bytes", strconv.FormatUint(large.WantBytes, 10),
 			"budget_bytes", strconv.FormatUint(large.BudgetBytes, 10), "detail", large.Detail)
+	case errors.Is(err, errNotShared):
+		code = codes.FailedPrecondition
+		info(reasonNotShared)
 	case errors.As(err, &died):
 		code = codes.Unavailable
 		info(reasonPluginDied, "path", died.Path, "pid", strconv.Itoa(died.PID), "status", died.Status,
@@ -213,6 +217,8 @@ func causeFromDetails(st *status.Status) error {
 					}
 				}
 				return large
+			case reasonNotShared:
+				return errNotShared
 			case reasonUnknownJob:
 				return ErrUnknownJob
 			case reasonCancelled:

@@ -222,6 +222,76 @@ func (*Upload_Header) isUpload_Part() {}
 
 func (*Upload_Chunk) isUpload_Part() {}
 
+// SharedPayload says where the vanilla proofs lie, one after another without gaps, if no chunks follow: in a sealed memory
+// file that the host has open.
+type SharedPayload struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pid           int64                  `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`       // of the host
+	Fd            int64                  `protobuf:"varint,2,opt,name=fd,proto3" json:"fd,omitempty"`         // the host's
+	Device        uint64                 `protobuf:"varint,3,opt,name=device,proto3" json:"device,omitempty"` // with inode, what the file must be
+	Inode         uint64                 `protobuf:"varint,4,opt,name=inode,proto3" json:"inode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SharedPayload) Reset() {
+	*x = SharedPayload{}
+	mi := &file_interlock_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SharedPayload) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SharedPayload) ProtoMessage() {}
+
+func (x *SharedPayload) ProtoReflect() protoreflect.Message {
+	mi := &file_interlock_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SharedPayload.ProtoReflect.Descriptor instead.
+func (*SharedPayload) Descriptor() ([]byte, []int) {
+	return file_interlock_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *SharedPayload) GetPid() int64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *SharedPayload) GetFd() int64 {
+	if x != nil {
+		return x.Fd
+	}
+	return 0
+}
+
+func (x *SharedPayload) GetDevice() uint64 {
+	if x != nil {
+		return x.Device
+	}
+	return 0
+}
+
+func (x *SharedPayload) GetInode() uint64 {
+	if x != nil {
+		return x.Inode
+	}
+	return 0
+}
+
 // RequestHeader is a request without its vanilla proofs.
 type RequestHeader struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -239,14 +309,15 @@ type RequestHeader struct {
 	CommRNew      []byte                 `protobuf:"bytes,12,opt,name=comm_r_new,json=commRNew,proto3" json:"comm_r_new,omitempty"`
 	CommDNew      []byte                 `protobuf:"bytes,13,opt,name=comm_d_new,json=commDNew,proto3" json:"comm_d_new,omitempty"`
 	Deadline      *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=deadline,proto3" json:"deadline,omitempty"`
-	Proof         []byte                 `protobuf:"bytes,15,opt,name=proof,proto3" json:"proof,omitempty"` // Verify alone
+	Proof         []byte                 `protobuf:"bytes,15,opt,name=proof,proto3" json:"proof,omitempty"`   // Verify alone
+	Shared        *SharedPayload         `protobuf:"bytes,16,opt,name=shared,proto3" json:"shared,omitempty"` // unset: the vanilla proofs come in chunks
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RequestHeader) Reset() {
 	*x = RequestHeader{}
-	mi := &file_interlock_proto_msgTypes[1]
+	mi := &file_interlock_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -258,7 +329,7 @@ func (x *RequestHeader) String() string {
 func (*RequestHeader) ProtoMessage() {}
 
 func (x *RequestHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[1]
+	mi := &file_interlock_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -271,7 +342,7 @@ func (x *RequestHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestHeader.ProtoReflect.Descriptor instead.
 func (*RequestHeader) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{1}
+	return file_interlock_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RequestHeader) GetId() string {
@@ -379,6 +450,13 @@ func (x *RequestHeader) GetProof() []byte {
 	return nil
 }
 
+func (x *RequestHeader) GetShared() *SharedPayload {
+	if x != nil {
+		return x.Shared
+	}
+	return nil
+}
+
 type Progress struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	RequestId      string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -394,7 +472,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_interlock_proto_msgTypes[2]
+	mi := &file_interlock_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -406,7 +484,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[2]
+	mi := &file_interlock_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -419,7 +497,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{2}
+	return file_interlock_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Progress) GetRequestId() string {
@@ -484,7 +562,7 @@ type ProveReply struct {
 
 func (x *ProveReply) Reset() {
 	*x = ProveReply{}
-	mi := &file_interlock_proto_msgTypes[3]
+	mi := &file_interlock_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +574,7 @@ func (x *ProveReply) String() string {
 func (*ProveReply) ProtoMessage() {}
 
 func (x *ProveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[3]
+	mi := &file_interlock_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +587,7 @@ func (x *ProveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveReply.ProtoReflect.Descriptor instead.
 func (*ProveReply) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{3}
+	return file_interlock_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ProveReply) GetReply() isProveReply_Reply {
@@ -567,7 +645,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_interlock_proto_msgTypes[4]
+	mi := &file_interlock_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +657,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[4]
+	mi := &file_interlock_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +670,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{4}
+	return file_interlock_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Result) GetRequestId() string {
@@ -653,7 +731,7 @@ type Timings struct {
 
 func (x *Timings) Reset() {
 	*x = Timings{}
-	mi := &file_interlock_proto_msgTypes[5]
+	mi := &file_interlock_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +743,7 @@ func (x *Timings) String() string {
 func (*Timings) ProtoMessage() {}
 
 func (x *Timings) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[5]
+	mi := &file_interlock_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +756,7 @@ func (x *Timings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timings.ProtoReflect.Descriptor instead.
 func (*Timings) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{5}
+	return file_interlock_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Timings) GetQueue() *durationpb.Duration {
@@ -746,7 +824,7 @@ type SubmitReply struct {
 
 func (x *SubmitReply) Reset() {
 	*x = SubmitReply{}
-	mi := &file_interlock_proto_msgTypes[6]
+	mi := &file_interlock_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -758,7 +836,7 @@ func (x *SubmitReply) String() string {
 func (*SubmitReply) ProtoMessage() {}
 
 func (x *SubmitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[6]
+	mi := &file_interlock_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,7 +849,7 @@ func (x *SubmitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitReply.ProtoReflect.Descriptor instead.
 func (*SubmitReply) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{6}
+	return file_interlock_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SubmitReply) GetJobId() string {
@@ -790,7 +868,7 @@ type AwaitRequest struct {
 
 func (x *AwaitRequest) Reset() {
 	*x = AwaitRequest{}
-	mi := &file_interlock_proto_msgTypes[7]
+	mi := &file_interlock_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +880,7 @@ func (x *AwaitRequest) String() string {
 func (*AwaitRequest) ProtoMessage() {}
 
 func (x *AwaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[7]
+	mi := &file_interlock_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +893,7 @@ func (x *AwaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRequest.ProtoReflect.Descriptor instead.
 func (*AwaitRequest) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{7}
+	return file_interlock_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AwaitRequest) GetJobId() string {
@@ -834,7 +912,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_interlock_proto_msgTypes[8]
+	mi := &file_interlock_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -846,7 +924,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[8]
+	mi := &file_interlock_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -859,7 +937,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{8}
+	return file_interlock_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CancelRequest) GetJobId() string {
@@ -878,7 +956,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_interlock_proto_msgTypes[9]
+	mi := &file_interlock_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +968,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[9]
+	mi := &file_interlock_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +981,7 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{9}
+	return file_interlock_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CancelReply) GetWasRunning() bool {
@@ -921,7 +999,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_interlock_proto_msgTypes[10]
+	mi := &file_interlock_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -933,7 +1011,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[10]
+	mi := &file_interlock_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -946,7 +1024,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{10}
+	return file_interlock_proto_rawDescGZIP(), []int{11}
 }
 
 type StatusReply struct {
@@ -969,7 +1047,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_interlock_proto_msgTypes[11]
+	mi := &file_interlock_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -981,7 +1059,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[11]
+	mi := &file_interlock_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -994,7 +1072,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{11}
+	return file_interlock_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StatusReply) GetVersion() string {
@@ -1098,7 +1176,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_interlock_proto_msgTypes[12]
+	mi := &file_interlock_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1110,7 +1188,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[12]
+	mi := &file_interlock_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1123,7 +1201,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{12}
+	return file_interlock_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeviceStatus) GetName() string {
@@ -1203,7 +1281,7 @@ type ParamsStatus struct {
 
 func (x *ParamsStatus) Reset() {
 	*x = ParamsStatus{}
-	mi := &file_interlock_proto_msgTypes[13]
+	mi := &file_interlock_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1215,7 +1293,7 @@ func (x *ParamsStatus) String() string {
 func (*ParamsStatus) ProtoMessage() {}
 
 func (x *ParamsStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[13]
+	mi := &file_interlock_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1228,7 +1306,7 @@ func (x *ParamsStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParamsStatus.ProtoReflect.Descriptor instead.
 func (*ParamsStatus) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{13}
+	return file_interlock_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ParamsStatus) GetKind() Kind {
@@ -1284,7 +1362,7 @@ type QueueStatus struct {
 
 func (x *QueueStatus) Reset() {
 	*x = QueueStatus{}
-	mi := &file_interlock_proto_msgTypes[14]
+	mi := &file_interlock_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1374,7 @@ func (x *QueueStatus) String() string {
 func (*QueueStatus) ProtoMessage() {}
 
 func (x *QueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[14]
+	mi := &file_interlock_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1387,7 @@ func (x *QueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
 func (*QueueStatus) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{14}
+	return file_interlock_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *QueueStatus) GetKind() Kind {
@@ -1351,7 +1429,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_interlock_proto_msgTypes[15]
+	mi := &file_interlock_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1363,7 +1441,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[15]
+	mi := &file_interlock_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1376,7 +1454,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{15}
+	return file_interlock_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JobStatus) GetId() string {
@@ -1457,7 +1535,7 @@ type TimelineRequest struct {
 
 func (x *TimelineRequest) Reset() {
 	*x = TimelineRequest{}
-	mi := &file_interlock_proto_msgTypes[16]
+	mi := &file_interlock_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +1547,7 @@ func (x *TimelineRequest) String() string {
 func (*TimelineRequest) ProtoMessage() {}
 
 func (x *TimelineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[16]
+	mi := &file_interlock_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +1560,7 @@ func (x *TimelineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimelineRequest.ProtoReflect.Descriptor instead.
 func (*TimelineRequest) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{16}
+	return file_interlock_proto_rawDescGZIP(), []int{17}
 }
 
 // TimelineBatch is a piece of a recording; start and lost are in the first.
@@ -1497,7 +1575,7 @@ type TimelineBatch struct {
 
 func (x *TimelineBatch) Reset() {
 	*x = TimelineBatch{}
-	mi := &file_interlock_proto_msgTypes[17]
+	mi := &file_interlock_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1587,7 @@ func (x *TimelineBatch) String() string {
 func (*TimelineBatch) ProtoMessage() {}
 
 func (x *TimelineBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[17]
+	mi := &file_interlock_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1600,7 @@ func (x *TimelineBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimelineBatch.ProtoReflect.Descriptor instead.
 func (*TimelineBatch) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{17}
+	return file_interlock_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TimelineBatch) GetStart() *timestamppb.Timestamp {
@@ -1560,7 +1638,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_interlock_proto_msgTypes[18]
+	mi := &file_interlock_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1650,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[18]
+	mi := &file_interlock_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1585,7 +1663,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{18}
+	return file_interlock_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Event) GetTimeNs() int64 {
@@ -1639,7 +1717,7 @@ type VerifyReply struct {
 
 func (x *VerifyReply) Reset() {
 	*x = VerifyReply{}
-	mi := &file_interlock_proto_msgTypes[19]
+	mi := &file_interlock_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1729,7 @@ func (x *VerifyReply) String() string {
 func (*VerifyReply) ProtoMessage() {}
 
 func (x *VerifyReply) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[19]
+	mi := &file_interlock_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1742,7 @@ func (x *VerifyReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyReply.ProtoReflect.Descriptor instead.
 func (*VerifyReply) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{19}
+	return file_interlock_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *VerifyReply) GetValid() bool {
@@ -1685,7 +1763,7 @@ type CircuitRequest struct {
 
 func (x *CircuitRequest) Reset() {
 	*x = CircuitRequest{}
-	mi := &file_interlock_proto_msgTypes[20]
+	mi := &file_interlock_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1775,7 @@ func (x *CircuitRequest) String() string {
 func (*CircuitRequest) ProtoMessage() {}
 
 func (x *CircuitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[20]
+	mi := &file_interlock_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1788,7 @@ func (x *CircuitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitRequest.ProtoReflect.Descriptor instead.
 func (*CircuitRequest) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{20}
+	return file_interlock_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CircuitRequest) GetKind() Kind {
@@ -1744,7 +1822,7 @@ type SetupRequest struct {
 
 func (x *SetupRequest) Reset() {
 	*x = SetupRequest{}
-	mi := &file_interlock_proto_msgTypes[21]
+	mi := &file_interlock_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1756,7 +1834,7 @@ func (x *SetupRequest) String() string {
 func (*SetupRequest) ProtoMessage() {}
 
 func (x *SetupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[21]
+	mi := &file_interlock_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1769,7 +1847,7 @@ func (x *SetupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetupRequest.ProtoReflect.Descriptor instead.
 func (*SetupRequest) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{21}
+	return file_interlock_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SetupRequest) GetCircuit() *CircuitRequest {
@@ -1799,7 +1877,7 @@ type SetupReply struct {
 
 func (x *SetupReply) Reset() {
 	*x = SetupReply{}
-	mi := &file_interlock_proto_msgTypes[22]
+	mi := &file_interlock_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +1889,7 @@ func (x *SetupReply) String() string {
 func (*SetupReply) ProtoMessage() {}
 
 func (x *SetupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[22]
+	mi := &file_interlock_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +1902,7 @@ func (x *SetupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetupReply.ProtoReflect.Descriptor instead.
 func (*SetupReply) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{22}
+	return file_interlock_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SetupReply) GetReply() isSetupReply_Reply {
@@ -1883,7 +1961,7 @@ type SetupResult struct {
 
 func (x *SetupResult) Reset() {
 	*x = SetupResult{}
-	mi := &file_interlock_proto_msgTypes[23]
+	mi := &file_interlock_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1895,7 +1973,7 @@ func (x *SetupResult) String() string {
 func (*SetupResult) ProtoMessage() {}
 
 func (x *SetupResult) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[23]
+	mi := &file_interlock_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1908,7 +1986,7 @@ func (x *SetupResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetupResult.ProtoReflect.Descriptor instead.
 func (*SetupResult) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{23}
+	return file_interlock_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetupResult) GetParamsPath() string {
@@ -1969,7 +2047,7 @@ type CheckParamsRequest struct {
 
 func (x *CheckParamsRequest) Reset() {
 	*x = CheckParamsRequest{}
-	mi := &file_interlock_proto_msgTypes[24]
+	mi := &file_interlock_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2059,7 @@ func (x *CheckParamsRequest) String() string {
 func (*CheckParamsRequest) ProtoMessage() {}
 
 func (x *CheckParamsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[24]
+	mi := &file_interlock_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2072,7 @@ func (x *CheckParamsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckParamsRequest.ProtoReflect.Descriptor instead.
 func (*CheckParamsRequest) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{24}
+	return file_interlock_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CheckParamsRequest) GetPath() string {
@@ -2017,7 +2095,7 @@ type CheckParamsReply struct {
 
 func (x *CheckParamsReply) Reset() {
 	*x = CheckParamsReply{}
-	mi := &file_interlock_proto_msgTypes[25]
+	mi := &file_interlock_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2107,7 @@ func (x *CheckParamsReply) String() string {
 func (*CheckParamsReply) ProtoMessage() {}
 
 func (x *CheckParamsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[25]
+	mi := &file_interlock_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2120,7 @@ func (x *CheckParamsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckParamsReply.ProtoReflect.Descriptor instead.
 func (*CheckParamsReply) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{25}
+	return file_interlock_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CheckParamsReply) GetReply() isCheckParamsReply_Reply {
@@ -2110,7 +2188,7 @@ type ParamsReport struct {
 
 func (x *ParamsReport) Reset() {
 	*x = ParamsReport{}
-	mi := &file_interlock_proto_msgTypes[26]
+	mi := &file_interlock_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2122,7 +2200,7 @@ func (x *ParamsReport) String() string {
 func (*ParamsReport) ProtoMessage() {}
 
 func (x *ParamsReport) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[26]
+	mi := &file_interlock_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2135,7 +2213,7 @@ func (x *ParamsReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParamsReport.ProtoReflect.Descriptor instead.
 func (*ParamsReport) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{26}
+	return file_interlock_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ParamsReport) GetPath() string {
@@ -2263,7 +2341,7 @@ type CircuitDigestReply struct {
 
 func (x *CircuitDigestReply) Reset() {
 	*x = CircuitDigestReply{}
-	mi := &file_interlock_proto_msgTypes[27]
+	mi := &file_interlock_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2275,7 +2353,7 @@ func (x *CircuitDigestReply) String() string {
 func (*CircuitDigestReply) ProtoMessage() {}
 
 func (x *CircuitDigestReply) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[27]
+	mi := &file_interlock_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2288,7 +2366,7 @@ func (x *CircuitDigestReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitDigestReply.ProtoReflect.Descriptor instead.
 func (*CircuitDigestReply) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{27}
+	return file_interlock_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CircuitDigestReply) GetReply() isCircuitDigestReply_Reply {
@@ -2353,7 +2431,7 @@ type CircuitDigest struct {
 
 func (x *CircuitDigest) Reset() {
 	*x = CircuitDigest{}
-	mi := &file_interlock_proto_msgTypes[28]
+	mi := &file_interlock_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2443,7 @@ func (x *CircuitDigest) String() string {
 func (*CircuitDigest) ProtoMessage() {}
 
 func (x *CircuitDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[28]
+	mi := &file_interlock_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2456,7 @@ func (x *CircuitDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitDigest.ProtoReflect.Descriptor instead.
 func (*CircuitDigest) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{28}
+	return file_interlock_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CircuitDigest) GetAux() int64 {
@@ -2482,7 +2560,7 @@ type BenchRequest struct {
 
 func (x *BenchRequest) Reset() {
 	*x = BenchRequest{}
-	mi := &file_interlock_proto_msgTypes[29]
+	mi := &file_interlock_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2494,7 +2572,7 @@ func (x *BenchRequest) String() string {
 func (*BenchRequest) ProtoMessage() {}
 
 func (x *BenchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[29]
+	mi := &file_interlock_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2507,7 +2585,7 @@ func (x *BenchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BenchRequest.ProtoReflect.Descriptor instead.
 func (*BenchRequest) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{29}
+	return file_interlock_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BenchRequest) GetName() string {
@@ -2533,7 +2611,7 @@ type BenchLine struct {
 
 func (x *BenchLine) Reset() {
 	*x = BenchLine{}
-	mi := &file_interlock_proto_msgTypes[30]
+	mi := &file_interlock_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2545,7 +2623,7 @@ func (x *BenchLine) String() string {
 func (*BenchLine) ProtoMessage() {}
 
 func (x *BenchLine) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[30]
+	mi := &file_interlock_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2558,7 +2636,7 @@ func (x *BenchLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BenchLine.ProtoReflect.Descriptor instead.
 func (*BenchLine) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{30}
+	return file_interlock_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BenchLine) GetLine() string {
@@ -2578,7 +2656,7 @@ type PreloadReply struct {
 
 func (x *PreloadReply) Reset() {
 	*x = PreloadReply{}
-	mi := &file_interlock_proto_msgTypes[31]
+	mi := &file_interlock_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2590,7 +2668,7 @@ func (x *PreloadReply) String() string {
 func (*PreloadReply) ProtoMessage() {}
 
 func (x *PreloadReply) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[31]
+	mi := &file_interlock_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2603,7 +2681,7 @@ func (x *PreloadReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreloadReply.ProtoReflect.Descriptor instead.
 func (*PreloadReply) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{31}
+	return file_interlock_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PreloadReply) GetAlreadyLoaded() bool {
@@ -2630,7 +2708,7 @@ type EvictReply struct {
 
 func (x *EvictReply) Reset() {
 	*x = EvictReply{}
-	mi := &file_interlock_proto_msgTypes[32]
+	mi := &file_interlock_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2720,7 @@ func (x *EvictReply) String() string {
 func (*EvictReply) ProtoMessage() {}
 
 func (x *EvictReply) ProtoReflect() protoreflect.Message {
-	mi := &file_interlock_proto_msgTypes[32]
+	mi := &file_interlock_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2733,7 @@ func (x *EvictReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictReply.ProtoReflect.Descriptor instead.
 func (*EvictReply) Descriptor() ([]byte, []int) {
-	return file_interlock_proto_rawDescGZIP(), []int{32}
+	return file_interlock_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *EvictReply) GetWasLoaded() bool {
@@ -2680,7 +2758,12 @@ const file_interlock_proto_rawDesc = "" +
 	"\x06Upload\x125\n" +
 	"\x06header\x18\x01 \x01(\v2\x1b.interlock.v1.RequestHeaderH\x00R\x06header\x12\x16\n" +
 	"\x05chunk\x18\x02 \x01(\fH\x00R\x05chunkB\x06\n" +
-	"\x04part\"\xb2\x04\n" +
+	"\x04part\"_\n" +
+	"\rSharedPayload\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\x03R\x03pid\x12\x0e\n" +
+	"\x02fd\x18\x02 \x01(\x03R\x02fd\x12\x16\n" +
+	"\x06device\x18\x03 \x01(\x04R\x06device\x12\x14\n" +
+	"\x05inode\x18\x04 \x01(\x04R\x05inode\"\xe7\x04\n" +
 	"\rRequestHeader\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.interlock.v1.KindR\x04kind\x12\x1f\n" +
@@ -2704,7 +2787,8 @@ const file_interlock_proto_rawDesc = "" +
 	"\n" +
 	"comm_d_new\x18\r \x01(\fR\bcommDNew\x126\n" +
 	"\bdeadline\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x14\n" +
-	"\x05proof\x18\x0f \x01(\fR\x05proofB\x10\n" +
+	"\x05proof\x18\x0f \x01(\fR\x05proof\x123\n" +
+	"\x06shared\x18\x10 \x01(\v2\x1b.interlock.v1.SharedPayloadR\x06sharedB\x10\n" +
 	"\x0e_sector_numberB\f\n" +
 	"\n" +
 	"_partition\"\xf5\x01\n" +
@@ -2949,121 +3033,123 @@ func file_interlock_proto_rawDescGZIP() []byte {
 }
 
 var file_interlock_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_interlock_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_interlock_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_interlock_proto_goTypes = []any{
 	(Kind)(0),                     // 0: interlock.v1.Kind
 	(Priority)(0),                 // 1: interlock.v1.Priority
 	(*Upload)(nil),                // 2: interlock.v1.Upload
-	(*RequestHeader)(nil),         // 3: interlock.v1.RequestHeader
-	(*Progress)(nil),              // 4: interlock.v1.Progress
-	(*ProveReply)(nil),            // 5: interlock.v1.ProveReply
-	(*Result)(nil),                // 6: interlock.v1.Result
-	(*Timings)(nil),               // 7: interlock.v1.Timings
-	(*SubmitReply)(nil),           // 8: interlock.v1.SubmitReply
-	(*AwaitRequest)(nil),          // 9: interlock.v1.AwaitRequest
-	(*CancelRequest)(nil),         // 10: interlock.v1.CancelRequest
-	(*CancelReply)(nil),           // 11: interlock.v1.CancelReply
-	(*StatusRequest)(nil),         // 12: interlock.v1.StatusRequest
-	(*StatusReply)(nil),           // 13: interlock.v1.StatusReply
-	(*DeviceStatus)(nil),          // 14: interlock.v1.DeviceStatus
-	(*ParamsStatus)(nil),          // 15: interlock.v1.ParamsStatus
-	(*QueueStatus)(nil),           // 16: interlock.v1.QueueStatus
-	(*JobStatus)(nil),             // 17: interlock.v1.JobStatus
-	(*TimelineRequest)(nil),       // 18: interlock.v1.TimelineRequest
-	(*TimelineBatch)(nil),         // 19: interlock.v1.TimelineBatch
-	(*Event)(nil),                 // 20: interlock.v1.Event
-	(*VerifyReply)(nil),           // 21: interlock.v1.VerifyReply
-	(*CircuitRequest)(nil),        // 22: interlock.v1.CircuitRequest
-	(*SetupRequest)(nil),          // 23: interlock.v1.SetupRequest
-	(*SetupReply)(nil),            // 24: interlock.v1.SetupReply
-	(*SetupResult)(nil),           // 25: interlock.v1.SetupResult
-	(*CheckParamsRequest)(nil),    // 26: interlock.v1.CheckParamsRequest
-	(*CheckParamsReply)(nil),      // 27: interlock.v1.CheckParamsReply
-	(*ParamsReport)(nil),          // 28: interlock.v1.ParamsReport
-	(*CircuitDigestReply)(nil),    // 29: interlock.v1.CircuitDigestReply
-	(*CircuitDigest)(nil),         // 30: interlock.v1.CircuitDigest
-	(*BenchRequest)(nil),          // 31: interlock.v1.BenchRequest
-	(*BenchLine)(nil),             // 32: interlock.v1.BenchLine
-	(*PreloadReply)(nil),          // 33: interlock.v1.PreloadReply
-	(*EvictReply)(nil),            // 34: interlock.v1.EvictReply
-	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 36: google.protobuf.Duration
+	(*SharedPayload)(nil),         // 3: interlock.v1.SharedPayload
+	(*RequestHeader)(nil),         // 4: interlock.v1.RequestHeader
+	(*Progress)(nil),              // 5: interlock.v1.Progress
+	(*ProveReply)(nil),            // 6: interlock.v1.ProveReply
+	(*Result)(nil),                // 7: interlock.v1.Result
+	(*Timings)(nil),               // 8: interlock.v1.Timings
+	(*SubmitReply)(nil),           // 9: interlock.v1.SubmitReply
+	(*AwaitRequest)(nil),          // 10: interlock.v1.AwaitRequest
+	(*CancelRequest)(nil),         // 11: interlock.v1.CancelRequest
+	(*CancelReply)(nil),           // 12: interlock.v1.CancelReply
+	(*StatusRequest)(nil),         // 13: interlock.v1.StatusRequest
+	(*StatusReply)(nil),           // 14: interlock.v1.StatusReply
+	(*DeviceStatus)(nil),          // 15: interlock.v1.DeviceStatus
+	(*ParamsStatus)(nil),          // 16: interlock.v1.ParamsStatus
+	(*QueueStatus)(nil),           // 17: interlock.v1.QueueStatus
+	(*JobStatus)(nil),             // 18: interlock.v1.JobStatus
+	(*TimelineRequest)(nil),       // 19: interlock.v1.TimelineRequest
+	(*TimelineBatch)(nil),         // 20: interlock.v1.TimelineBatch
+	(*Event)(nil),                 // 21: interlock.v1.Event
+	(*VerifyReply)(nil),           // 22: interlock.v1.VerifyReply
+	(*CircuitRequest)(nil),        // 23: interlock.v1.CircuitRequest
+	(*SetupRequest)(nil),          // 24: interlock.v1.SetupRequest
+	(*SetupReply)(nil),            // 25: interlock.v1.SetupReply
+	(*SetupResult)(nil),           // 26: interlock.v1.SetupResult
+	(*CheckParamsRequest)(nil),    // 27: interlock.v1.CheckParamsRequest
+	(*CheckParamsReply)(nil),      // 28: interlock.v1.CheckParamsReply
+	(*ParamsReport)(nil),          // 29: interlock.v1.ParamsReport
+	(*CircuitDigestReply)(nil),    // 30: interlock.v1.CircuitDigestReply
+	(*CircuitDigest)(nil),         // 31: interlock.v1.CircuitDigest
+	(*BenchRequest)(nil),          // 32: interlock.v1.BenchRequest
+	(*BenchLine)(nil),             // 33: interlock.v1.BenchLine
+	(*PreloadReply)(nil),          // 34: interlock.v1.PreloadReply
+	(*EvictReply)(nil),            // 35: interlock.v1.EvictReply
+	(*timestamppb.Timestamp)(nil), // 36: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 37: google.protobuf.Duration
 }
 var file_interlock_proto_depIdxs = []int32{
-	3,  // 0: interlock.v1.Upload.header:type_name -> interlock.v1.RequestHeader
+	4,  // 0: interlock.v1.Upload.header:type_name -> interlock.v1.RequestHeader
 	0,  // 1: interlock.v1.RequestHeader.kind:type_name -> interlock.v1.Kind
 	1,  // 2: interlock.v1.RequestHeader.priority:type_name -> interlock.v1.Priority
-	35, // 3: interlock.v1.RequestHeader.deadline:type_name -> google.protobuf.Timestamp
-	36, // 4: interlock.v1.Progress.elapsed:type_name -> google.protobuf.Duration
-	4,  // 5: interlock.v1.ProveReply.progress:type_name -> interlock.v1.Progress
-	6,  // 6: interlock.v1.ProveReply.result:type_name -> interlock.v1.Result
-	7,  // 7: interlock.v1.Result.timings:type_name -> interlock.v1.Timings
-	36, // 8: interlock.v1.Result.margin:type_name -> google.protobuf.Duration
-	36, // 9: interlock.v1.Timings.queue:type_name -> google.protobuf.Duration
-	36, // 10: interlock.v1.Timings.params:type_name -> google.protobuf.Duration
-	36, // 11: interlock.v1.Timings.witness:type_name -> google.protobuf.Duration
-	36, // 12: interlock.v1.Timings.prepare:type_name -> google.protobuf.Duration
-	36, // 13: interlock.v1.Timings.device:type_name -> google.protobuf.Duration
-	36, // 14: interlock.v1.Timings.finish:type_name -> google.protobuf.Duration
-	36, // 15: interlock.v1.Timings.verify:type_name -> google.protobuf.Duration
-	36, // 16: interlock.v1.Timings.total:type_name -> google.protobuf.Duration
-	36, // 17: interlock.v1.StatusReply.uptime:type_name -> google.protobuf.Duration
-	14, // 18: interlock.v1.StatusReply.devices:type_name -> interlock.v1.DeviceStatus
-	15, // 19: interlock.v1.StatusReply.params:type_name -> interlock.v1.ParamsStatus
-	16, // 20: interlock.v1.StatusReply.queues:type_name -> interlock.v1.QueueStatus
-	17, // 21: interlock.v1.StatusReply.jobs:type_name -> interlock.v1.JobStatus
-	0,  // 22: interlock.v1.DeviceStatus.kind:type_name -> interlock.v1.Kind
-	0,  // 23: interlock.v1.ParamsStatus.kind:type_name -> interlock.v1.Kind
-	0,  // 24: interlock.v1.QueueStatus.kind:type_name -> interlock.v1.Kind
-	0,  // 25: interlock.v1.JobStatus.kind:type_name -> interlock.v1.Kind
-	1,  // 26: interlock.v1.JobStatus.priority:type_name -> interlock.v1.Priority
-	36, // 27: interlock.v1.JobStatus.elapsed:type_name -> google.protobuf.Duration
-	35, // 28: interlock.v1.JobStatus.deadline:type_name -> google.protobuf.Timestamp
-	35, // 29: interlock.v1.TimelineBatch.start:type_name -> google.protobuf.Timestamp
-	20, // 30: interlock.v1.TimelineBatch.events:type_name -> interlock.v1.Event
-	0,  // 31: interlock.v1.CircuitRequest.kind:type_name -> interlock.v1.Kind
-	22, // 32: interlock.v1.SetupRequest.circuit:type_name -> interlock.v1.CircuitRequest
-	4,  // 33: interlock.v1.SetupReply.progress:type_name -> interlock.v1.Progress
-	25, // 34: interlock.v1.SetupReply.result:type_name -> interlock.v1.SetupResult
-	36, // 35: interlock.v1.SetupResult.elapsed:type_name -> google.protobuf.Duration
-	4,  // 36: interlock.v1.CheckParamsReply.progress:type_name -> interlock.v1.Progress
-	28, // 37: interlock.v1.CheckParamsReply.result:type_name -> interlock.v1.ParamsReport
-	36, // 38: interlock.v1.ParamsReport.elapsed:type_name -> google.protobuf.Duration
-	0,  // 39: interlock.v1.ParamsReport.kind:type_name -> interlock.v1.Kind
-	4,  // 40: interlock.v1.CircuitDigestReply.progress:type_name -> interlock.v1.Progress
-	30, // 41: interlock.v1.CircuitDigestReply.result:type_name -> interlock.v1.CircuitDigest
-	36, // 42: interlock.v1.PreloadReply.elapsed:type_name -> google.protobuf.Duration
-	2,  // 43: interlock.v1.Prover.Prove:input_type -> interlock.v1.Upload
-	2,  // 44: interlock.v1.Prover.Submit:input_type -> interlock.v1.Upload
-	9,  // 45: interlock.v1.Prover.Await:input_type -> interlock.v1.AwaitRequest
-	10, // 46: interlock.v1.Prover.Cancel:input_type -> interlock.v1.CancelRequest
-	12, // 47: interlock.v1.Prover.Status:input_type -> interlock.v1.StatusRequest
-	18, // 48: interlock.v1.Prover.Timeline:input_type -> interlock.v1.TimelineRequest
-	2,  // 49: interlock.v1.Toolbox.Verify:input_type -> interlock.v1.Upload
-	23, // 50: interlock.v1.Toolbox.SetupParams:input_type -> interlock.v1.SetupRequest
-	26, // 51: interlock.v1.Toolbox.CheckParams:input_type -> interlock.v1.CheckParamsRequest
-	22, // 52: interlock.v1.Toolbox.CircuitDigest:input_type -> interlock.v1.CircuitRequest
-	31, // 53: interlock.v1.Toolbox.Bench:input_type -> interlock.v1.BenchRequest
-	22, // 54: interlock.v1.Toolbox.Preload:input_type -> interlock.v1.CircuitRequest
-	22, // 55: interlock.v1.Toolbox.Evict:input_type -> interlock.v1.CircuitRequest
-	5,  // 56: interlock.v1.Prover.Prove:output_type -> interlock.v1.ProveReply
-	8,  // 57: interlock.v1.Prover.Submit:output_type -> interlock.v1.SubmitReply
-	6,  // 58: interlock.v1.Prover.Await:output_type -> interlock.v1.Result
-	11, // 59: interlock.v1.Prover.Cancel:output_type -> interlock.v1.CancelReply
-	13, // 60: interlock.v1.Prover.Status:output_type -> interlock.v1.StatusReply
-	19, // 61: interlock.v1.Prover.Timeline:output_type -> interlock.v1.TimelineBatch
-	21, // 62: interlock.v1.Toolbox.Verify:output_type -> interlock.v1.VerifyReply
-	24, // 63: interlock.v1.Toolbox.SetupParams:output_type -> interlock.v1.SetupReply
-	27, // 64: interlock.v1.Toolbox.CheckParams:output_type -> interlock.v1.CheckParamsReply
-	29, // 65: interlock.v1.Toolbox.CircuitDigest:output_type -> interlock.v1.CircuitDigestReply
-	32, // 66: interlock.v1.Toolbox.Bench:output_type -> interlock.v1.BenchLine
-	33, // 67: interlock.v1.Toolbox.Preload:output_type -> interlock.v1.PreloadReply
-	34, // 68: interlock.v1.Toolbox.Evict:output_type -> interlock.v1.EvictReply
-	56, // [56:69] is the sub-list for method output_type
-	43, // [43:56] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	36, // 3: interlock.v1.RequestHeader.deadline:type_name -> google.protobuf.Timestamp
+	3,  // 4: interlock.v1.RequestHeader.shared:type_name -> interlock.v1.SharedPayload
+	37, // 5: interlock.v1.Progress.elapsed:type_name -> google.protobuf.Duration
+	5,  // 6: interlock.v1.ProveReply.progress:type_name -> interlock.v1.Progress
+	7,  // 7: interlock.v1.ProveReply.result:type_name -> interlock.v1.Result
+	8,  // 8: interlock.v1.Result.timings:type_name -> interlock.v1.Timings
+	37, // 9: interlock.v1.Result.margin:type_name -> google.protobuf.Duration
+	37, // 10: interlock.v1.Timings.queue:type_name -> google.protobuf.Duration
+	37, // 11: interlock.v1.Timings.params:type_name -> google.protobuf.Duration
+	37, // 12: interlock.v1.Timings.witness:type_name -> google.protobuf.Duration
+	37, // 13: interlock.v1.Timings.prepare:type_name -> google.protobuf.Duration
+	37, // 14: interlock.v1.Timings.device:type_name -> google.protobuf.Duration
+	37, // 15: interlock.v1.Timings.finish:type_name -> google.protobuf.Duration
+	37, // 16: interlock.v1.Timings.verify:type_name -> google.protobuf.Duration
+	37, // 17: interlock.v1.Timings.total:type_name -> google.protobuf.Duration
+	37, // 18: interlock.v1.StatusReply.uptime:type_name -> google.protobuf.Duration
+	15, // 19: interlock.v1.StatusReply.devices:type_name -> interlock.v1.DeviceStatus
+	16, // 20: interlock.v1.StatusReply.params:type_name -> interlock.v1.ParamsStatus
+	17, // 21: interlock.v1.StatusReply.queues:type_name -> interlock.v1.QueueStatus
+	18, // 22: interlock.v1.StatusReply.jobs:type_name -> interlock.v1.JobStatus
+	0,  // 23: interlock.v1.DeviceStatus.kind:type_name -> interlock.v1.Kind
+	0,  // 24: interlock.v1.ParamsStatus.kind:type_name -> interlock.v1.Kind
+	0,  // 25: interlock.v1.QueueStatus.kind:type_name -> interlock.v1.Kind
+	0,  // 26: interlock.v1.JobStatus.kind:type_name -> interlock.v1.Kind
+	1,  // 27: interlock.v1.JobStatus.priority:type_name -> interlock.v1.Priority
+	37, // 28: interlock.v1.JobStatus.elapsed:type_name -> google.protobuf.Duration
+	36, // 29: interlock.v1.JobStatus.deadline:type_name -> google.protobuf.Timestamp
+	36, // 30: interlock.v1.TimelineBatch.start:type_name -> google.protobuf.Timestamp
+	21, // 31: interlock.v1.TimelineBatch.events:type_name -> interlock.v1.Event
+	0,  // 32: interlock.v1.CircuitRequest.kind:type_name -> interlock.v1.Kind
+	23, // 33: interlock.v1.SetupRequest.circuit:type_name -> interlock.v1.CircuitRequest
+	5,  // 34: interlock.v1.SetupReply.progress:type_name -> interlock.v1.Progress
+	26, // 35: interlock.v1.SetupReply.result:type_name -> interlock.v1.SetupResult
+	37, // 36: interlock.v1.SetupResult.elapsed:type_name -> google.protobuf.Duration
+	5,  // 37: interlock.v1.CheckParamsReply.progress:type_name -> interlock.v1.Progress
+	29, // 38: interlock.v1.CheckParamsReply.result:type_name -> interlock.v1.ParamsReport
+	37, // 39: interlock.v1.ParamsReport.elapsed:type_name -> google.protobuf.Duration
+	0,  // 40: interlock.v1.ParamsReport.kind:type_name -> interlock.v1.Kind
+	5,  // 41: interlock.v1.CircuitDigestReply.progress:type_name -> interlock.v1.Progress
+	31, // 42: interlock.v1.CircuitDigestReply.result:type_name -> interlock.v1.CircuitDigest
+	37, // 43: interlock.v1.PreloadReply.elapsed:type_name -> google.protobuf.Duration
+	2,  // 44: interlock.v1.Prover.Prove:input_type -> interlock.v1.Upload
+	2,  // 45: interlock.v1.Prover.Submit:input_type -> interlock.v1.Upload
+	10, // 46: interlock.v1.Prover.Await:input_type -> interlock.v1.AwaitRequest
+	11, // 47: interlock.v1.Prover.Cancel:input_type -> interlock.v1.CancelRequest
+	13, // 48: interlock.v1.Prover.Status:input_type -> interlock.v1.StatusRequest
+	19, // 49: interlock.v1.Prover.Timeline:input_type -> interlock.v1.TimelineRequest
+	2,  // 50: interlock.v1.Toolbox.Verify:input_type -> interlock.v1.Upload
+	24, // 51: interlock.v1.Toolbox.SetupParams:input_type -> interlock.v1.SetupRequest
+	27, // 52: interlock.v1.Toolbox.CheckParams:input_type -> interlock.v1.CheckParamsRequest
+	23, // 53: interlock.v1.Toolbox.CircuitDigest:input_type -> interlock.v1.CircuitRequest
+	32, // 54: interlock.v1.Toolbox.Bench:input_type -> interlock.v1.BenchRequest
+	23, // 55: interlock.v1.Toolbox.Preload:input_type -> interlock.v1.CircuitRequest
+	23, // 56: interlock.v1.Toolbox.Evict:input_type -> interlock.v1.CircuitRequest
+	6,  // 57: interlock.v1.Prover.Prove:output_type -> interlock.v1.ProveReply
+	9,  // 58: interlock.v1.Prover.Submit:output_type -> interlock.v1.SubmitReply
+	7,  // 59: interlock.v1.Prover.Await:output_type -> interlock.v1.Result
+	12, // 60: interlock.v1.Prover.Cancel:output_type -> interlock.v1.CancelReply
+	14, // 61: interlock.v1.Prover.Status:output_type -> interlock.v1.StatusReply
+	20, // 62: interlock.v1.Prover.Timeline:output_type -> interlock.v1.TimelineBatch
+	22, // 63: interlock.v1.Toolbox.Verify:output_type -> interlock.v1.VerifyReply
+	25, // 64: interlock.v1.Toolbox.SetupParams:output_type -> interlock.v1.SetupReply
+	28, // 65: interlock.v1.Toolbox.CheckParams:output_type -> interlock.v1.CheckParamsReply
+	30, // 66: interlock.v1.Toolbox.CircuitDigest:output_type -> interlock.v1.CircuitDigestReply
+	33, // 67: interlock.v1.Toolbox.Bench:output_type -> interlock.v1.BenchLine
+	34, // 68: interlock.v1.Toolbox.Preload:output_type -> interlock.v1.PreloadReply
+	35, // 69: interlock.v1.Toolbox.Evict:output_type -> interlock.v1.EvictReply
+	57, // [57:70] is the sub-list for method output_type
+	44, // [44:57] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_interlock_proto_init() }
@@ -3075,20 +3161,20 @@ func file_interlock_proto_init() {
 		(*Upload_Header)(nil),
 		(*Upload_Chunk)(nil),
 	}
-	file_interlock_proto_msgTypes[1].OneofWrappers = []any{}
-	file_interlock_proto_msgTypes[3].OneofWrappers = []any{
+	file_interlock_proto_msgTypes[2].OneofWrappers = []any{}
+	file_interlock_proto_msgTypes[4].OneofWrappers = []any{
 		(*ProveReply_Progress)(nil),
 		(*ProveReply_Result)(nil),
 	}
-	file_interlock_proto_msgTypes[22].OneofWrappers = []any{
+	file_interlock_proto_msgTypes[23].OneofWrappers = []any{
 		(*SetupReply_Progress)(nil),
 		(*SetupReply_Result)(nil),
 	}
-	file_interlock_proto_msgTypes[25].OneofWrappers = []any{
+	file_interlock_proto_msgTypes[26].OneofWrappers = []any{
 		(*CheckParamsReply_Progress)(nil),
 		(*CheckParamsReply_Result)(nil),
 	}
-	file_interlock_proto_msgTypes[27].OneofWrappers = []any{
+	file_interlock_proto_msgTypes[28].OneofWrappers = []any{
 		(*CircuitDigestReply_Progress)(nil),
 		(*CircuitDigestReply_Result)(nil),
 	}
@@ -3098,7 +3184,7 @@ func file_interlock_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_interlock_proto_rawDesc), len(file_interlock_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   33,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
