@@ -8,7 +8,7 @@ LDFLAGS := -X github.com/interlock-prover/interlock/shared.Version=$(VERSION)
 STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI    := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build demo test test-client test-browser soak conformance bench lint generate fuzz clean
+.PHONY: help build demo test test-client test-browser soak conformance bench lint vuln generate fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ lint: ## gofmt, go vet, staticcheck, golangci-lint
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 	$(GOLANGCI) run ./...
+
+vuln: ## known vulnerabilities that the code calls
+	.ci/vulncheck
 
 generate: ## protobuf code and other generated files
 	$(GO) generate ./...
