@@ -64,8 +64,8 @@ func (c *Circuit) QueryLen(q Query) int {
 	return 0
 }
 
-// checkKey returns an *IncompatibleError if the key is not one of the circuit.
-func (c *Circuit) checkKey(key Source) error {
+// CheckKey returns an *IncompatibleError if the key is not one of the circuit.
+func (c *Circuit) CheckKey(key Source) error {
 	vk := key.VerifyingKey()
 	if len(vk.IC) != c.System.NumInputs() {
 		return &IncompatibleError{fmt.Sprintf("%s has %d inputs, the circuit %d", key.Name(), len(vk.IC), c.System.NumInputs())}
@@ -83,8 +83,8 @@ func (c *Circuit) checkKey(key Source) error {
 	return nil
 }
 
-// checkWitness returns an *IncompatibleError if w is not a witness of c.
-func (c *Circuit) checkWitness(w *witness.Witness) error {
+// CheckWitness returns an *IncompatibleError if w is not a witness of c.
+func (c *Circuit) CheckWitness(w *witness.Witness) error {
 	l, want := w.Layout, c.System.Layout()
 	if l != want && (l.NumAux() != want.NumAux() || l.NumFull() != want.NumFull()) ||
 		len(w.Inputs) != want.NumInputs() || len(w.Full) != want.NumFull() || len(w.Bits) != witness.Words(want.NumAux()) {

@@ -122,7 +122,7 @@ func (d *CPU) Evict(key Source) {
 // load returns the points of a key, decoding them at most once however many
 // callers ask for it at the same time. They stay at least until leave.
 func (d *CPU) load(ctx context.Context, key Source, c *Circuit) (*cpuKey, error) {
-	if err := c.checkKey(key); err != nil {
+	if err := c.CheckKey(key); err != nil {
 		return nil, err
 	}
 	if pk, ok := key.(*ProvingKey); ok {
@@ -221,7 +221,7 @@ func (pk *ProvingKey) free() {
 
 // Prepare implements Device.
 func (d *CPU) Prepare(ctx context.Context, key Source, c *Circuit, w *witness.Witness) (Work, error) {
-	if err := c.checkWitness(w); err != nil {
+	if err := c.CheckWitness(w); err != nil {
 		return nil, err
 	}
 	k, err := d.load(ctx, key, c)
@@ -242,15 +242,15 @@ type cpuWork struct {
 	// those of C, and a becomes H.
 	a, b []fr.Element
 
-	sums     *sums
+	sums     *Sums
 	released bool
 }
 
-// sums are the multi-exponentiations of a proof, [Groth16, section 3.2]:
-// Σ h_i·H_i, Σ w_i·L_i, Σ w_i·A_i, Σ w_i·B_i.
-type sums struct {
-	h, l, a, b1 bls12381.G1Jac
-	b2          bls12381.G2Jac
+// Sums are the multi-exponentiations of a proof, [Groth16, section 3.2]: what a
+// device phase computes. Σ h_i·H_i, Σ w_i·L_i, Σ w_i·A_i, Σ w_i·B_i.
+type Sums struct {
+	H, L, A, B1 bls12381.G1Jac
+	B2          bls12381.G2Jac
 }
 
 // Execute implements Work. The sums over the witness need no quotient and run
@@ -258,7 +258,7 @@ type sums struct {
 // all threads, so that one fills what the others leave idle.
 func (w *cpuWork) Execute(ctx context.Context) error {
 	if w.released {
-		return errReleased
+		return ErrReleased
 	}
 	if w.sums != nil {
 		return errors.New("device phase was executed before")
@@ -266,7 +266,7 @@ func (w *cpuWork) Execute(ctx context.Context) error {
 	if err := w.makeBuffers(); err != nil {
 		return err
 	}
-	s, pk := &sums{}, w.key.pk
+	s, pk := &Sums{}, w.key.pk
 	strands, ctx := errgroup.WithContext(ctx)
 	strand := func(run func() error) {
 		strands.Go(func() error { return interlock.Protect(run) })
@@ -276,7 +276,7 @@ func (w *cpuWork) Execute(ctx context.Context) error {
 			return fmt.Errorf("quotient: %w", err)
 		}
 		// The quotient's degree is at most n-2: its last coefficient has no point.
-		s.h, err = msm.G1(ctx, pk.H, w.a[:len(pk.H)], w.device.threads)
+		s.H, err = msm.G1(ctx, pk.H, w.a[:len(pk.H)], w.device.threads)
 		return sumError(QueryH, err)
 	})
 	strand(func() error { return w.sumsG1(ctx, s) })
@@ -335,10 +335,10 @@ func (w *cpuWork) bInputs() (*msm.Compact, int) {
 // all inputs, then of the auxiliary variables that occur in A; points of B those
 // of the inputs and of the auxiliary variables that occur in B (bellperson's
 // ParameterSource).
-func (w *cpuWork) sumsG1(ctx context.Context, s *sums) error {
+func (w *cpuWork) sumsG1(ctx context.Context, s *Sums) error {
 	threads := w.device.threads
 	var err error
-	if s.l, err = msm.G1Compact(ctx, w.key.pk.L, w.aux(nil), threads); err != nil {
+	if s.L, err = msm.G1Compact(ctx, w.key.pk.L, w.aux(nil), threads); err != nil {
 		return sumError(QueryL, err)
 	}
 
@@ -347,35 +347,35 @@ func (w *cpuWork) sumsG1(ctx context.Context, s *sums) error {
 	if err != nil {
 		return sumError(QueryA, err)
 	}
-	if s.a, err = msm.G1Compact(ctx, w.key.pk.A[len(inputs):], w.aux(w.circuit.Density.AAux), threads); err != nil {
+	if s.A, err = msm.G1Compact(ctx, w.key.pk.A[len(inputs):], w.aux(w.circuit.Density.AAux), threads); err != nil {
 		return sumError(QueryA, err)
 	}
-	s.a.AddAssign(&a)
+	s.A.AddAssign(&a)
 
 	bInputs, n := w.bInputs()
 	b, err := msm.G1Compact(ctx, w.key.pk.BG1[:n], bInputs, threads)
 	if err != nil {
 		return sumError(QueryBG1, err)
 	}
-	if s.b1, err = msm.G1Compact(ctx, w.key.pk.BG1[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
+	if s.B1, err = msm.G1Compact(ctx, w.key.pk.BG1[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
 		return sumError(QueryBG1, err)
 	}
-	s.b1.AddAssign(&b)
+	s.B1.AddAssign(&b)
 	return nil
 }
 
 // sumsG2 computes that of B in G2.
-func (w *cpuWork) sumsG2(ctx context.Context, s *sums) error {
+func (w *cpuWork) sumsG2(ctx context.Context, s *Sums) error {
 	threads := w.device.threads
 	bInputs, n := w.bInputs()
 	b, err := msm.G2Compact(ctx, w.key.pk.BG2[:n], bInputs, threads)
 	if err != nil {
 		return sumError(QueryBG2, err)
 	}
-	if s.b2, err = msm.G2Compact(ctx, w.key.pk.BG2[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
+	if s.B2, err = msm.G2Compact(ctx, w.key.pk.BG2[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
 		return sumError(QueryBG2, err)
 	}
-	s.b2.AddAssign(&b)
+	s.B2.AddAssign(&b)
 	return nil
 }
 
@@ -383,13 +383,13 @@ func (w *cpuWork) sumsG2(ctx context.Context, s *sums) error {
 func (w *cpuWork) Finish(ctx context.Context, b Blinding) (*Proof, error) {
 	switch {
 	case w.released:
-		return nil, errReleased
+		return nil, ErrReleased
 	case w.sums == nil:
-		return nil, errNotExecuted
+		return nil, ErrNotExecuted
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	}
-	return w.sums.assemble(w.key.pk.VK, b)
+	return w.sums.Assemble(w.key.pk.VK, b)
 }
 
 // Release implements Work.
@@ -422,12 +422,12 @@ func free(v *[]fr.Element) {
 	*v = nil
 }
 
-// assemble makes the proof, [Groth16, section 3.2]:
+// Assemble makes the proof, [Groth16, section 3.2]:
 //
 //	A = alpha + Σ w_i·A_i + r·delta
 //	B = beta + Σ w_i·B_i + s·delta
 //	C = Σ w_i·L_i + Σ h_i·H_i + s·A + r·B - r·s·delta
-func (s *sums) assemble(vk *VerifyingKey, blinding Blinding) (*Proof, error) {
+func (s *Sums) Assemble(vk *VerifyingKey, blinding Blinding) (*Proof, error) {
 	if !blinding.set {
 		return nil, errNoBlinding
 	}
@@ -442,23 +442,23 @@ func (s *sums) assemble(vk *VerifyingKey, blinding Blinding) (*Proof, error) {
 	delta.FromAffine(&vk.DeltaG1)
 	a.ScalarMultiplication(&delta, &r)
 	a.AddMixed(&vk.AlphaG1)
-	a.AddAssign(&s.a)
+	a.AddAssign(&s.A)
 
 	var delta2, b2 bls12381.G2Jac
 	delta2.FromAffine(&vk.DeltaG2)
 	b2.ScalarMultiplication(&delta2, &t)
 	b2.AddMixed(&vk.BetaG2)
-	b2.AddAssign(&s.b2)
+	b2.AddAssign(&s.B2)
 
 	b1.ScalarMultiplication(&delta, &t)
 	b1.AddMixed(&vk.BetaG1)
-	b1.AddAssign(&s.b1)
+	b1.AddAssign(&s.B1)
 
 	c.ScalarMultiplication(&a, &t)
 	c.AddAssign(x.ScalarMultiplication(&b1, &r))
 	c.SubAssign(x.ScalarMultiplication(&delta, &rt))
-	c.AddAssign(&s.h)
-	c.AddAssign(&s.l)
+	c.AddAssign(&s.H)
+	c.AddAssign(&s.L)
 
 	proof := &Proof{}
 	proof.A.FromJacobian(&a)

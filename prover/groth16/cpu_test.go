@@ -578,7 +578,7 @@ func TestWorkOrder(t *testing.T) {
 	work, err := device.Prepare(t.Context(), pk, c, testWitness(c, 1, fr.One()))
 	require.NoError(t, err)
 	_, err = work.Finish(t.Context(), newBlinding(t))
-	require.ErrorIs(t, err, errNotExecuted)
+	require.ErrorIs(t, err, ErrNotExecuted)
 	require.NoError(t, work.Execute(t.Context()))
 	require.Error(t, work.Execute(t.Context()))
 	cancelled, cancel := context.WithCancel(t.Context())
@@ -589,9 +589,9 @@ func TestWorkOrder(t *testing.T) {
 	require.NoError(t, err)
 	work.Release()
 	work.Release()
-	require.ErrorIs(t, work.Execute(t.Context()), errReleased)
+	require.ErrorIs(t, work.Execute(t.Context()), ErrReleased)
 	_, err = work.Finish(t.Context(), newBlinding(t))
-	require.ErrorIs(t, err, errReleased)
+	require.ErrorIs(t, err, ErrReleased)
 }
 
 // A cancelled device phase returns the context's cause, and the device goes on
@@ -608,7 +608,7 @@ func TestCancelExecute(t *testing.T) {
 		if err := work.Execute(ctx); err != nil {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			_, err = work.Finish(t.Context(), newBlinding(t))
-			require.ErrorIs(t, err, errNotExecuted)
+			require.ErrorIs(t, err, ErrNotExecuted)
 		}
 		cancel()
 		work.Release()

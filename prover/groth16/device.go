@@ -75,7 +75,8 @@ func (e *IncompatibleError) Error() string {
 	return "key, circuit and witness do not belong together: " + e.Reason
 }
 
+// Errors of a Work whose methods are called out of order.
 var (
-	errNotExecuted = errors.New("finishing a proof whose device phase has not succeeded")
-	errReleased    = errors.New("proof was released")
+	ErrNotExecuted = errors.New("finishing a proof whose device phase has not succeeded")
+	ErrReleased    = errors.New("proof was released")
 )
