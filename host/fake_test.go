@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 		os.Exit(runJournalingHost())
 	case "host on a full disk":
 		os.Exit(hostOnFullDisk())
+	case "host with few handles":
+		os.Exit(hostWithFewHandles())
 	case "host":
 		os.Exit(runHost())
 	default:
