@@ -1,7 +1,7 @@
 // Checks the library on a device and measures it. One JSON line for each check and measurement on
 // standard output; exit code 0 only if every check held.
 //
-//   interlock-cuda-bench [check] [throughput] [ntt] [msm] [bits] [sweep] [--max-log N]
+//   interlock-cuda-bench [check] [throughput] [ntt] [msm] [bits] [setup] [sweep] [--max-log N]
 //
 // check --max-log 6 is small enough for every tool of compute-sanitizer. Every measured result is
 // checked too.
@@ -14,6 +14,7 @@
 
 #include "api/interlock_cuda.h"
 #include "bench/samples.cuh"
+#include "bench/setup.cuh"
 #include "bench/throughput.cuh"
 #include "bench/timer.cuh"
 #include "curve/generators.cuh"
@@ -254,6 +255,10 @@ void check_all(int max_log, cudaStream_t stream) {
     passed("msm g2, small", before);
 
     before = failures;
+    expect(check_generator_multiples(stream), "multiples of the generators");
+    passed("multiples of the generators", before);
+
+    before = failures;
     check_interface();
     passed("interface", before);
 }
@@ -400,6 +405,9 @@ int run(const std::set<std::string>& parts, int max_log) {
         for (int log_size : {20, 24}) {
             if (log_size <= max_log) measure_bits<Fp2>(log_size, stream);
         }
+    }
+    if (wanted("setup")) {
+        expect(measure_generator_multiples(stream), "multiples of the generators, many");
     }
     if (parts.count("sweep") != 0) {
         for (int log_size : {22, 24, 26}) {

@@ -19,11 +19,11 @@ import (
 
 // Operation numbers of vectors/vectors.cpp: the hundreds choose the type.
 const (
-	opFr, opFp, opFp2, opG1, opG2, opNTT = 0, 100, 200, 300, 400, 500
+	opFr, opFp, opFp2, opG1, opG2, opNTT, opEncode = 0, 100, 200, 300, 400, 500, 600
 
 	opAdd, opSub, opMul, opSquare, opNeg, opDouble, opInverse = 0, 1, 2, 3, 4, 5, 6
 
-	opPointAdd, opPointAddProjective, opPointDouble, opPointMul, opGenerator = 0, 1, 2, 3, 4
+	opPointAdd, opPointAddProjective, opPointDouble, opPointMul, opGenerator, opDigits = 0, 1, 2, 3, 4, 5
 )
 
 // vectors collects records with the results that gnark-crypto gives, and compares them with the
@@ -195,6 +195,16 @@ func TestGroups(t *testing.T) {
 	one := fr.One()
 	minusOne.Neg(&one)
 	scalars = append(scalars, minusOne)
+	// Digits at their limits: 0x8000 in every window, and 0x7fff, below the highest.
+	for _, word := range [][2]byte{{0x80, 0x00}, {0x7f, 0xff}} {
+		var b [fr.Bytes]byte
+		for i := 2; i < len(b); i += 2 {
+			b[i], b[i+1] = word[0], word[1]
+		}
+		var k fr.Element
+		k.SetBytes(b[:])
+		scalars = append(scalars, k)
+	}
 	three := big.NewInt(3)
 
 	v.add("G1 generator", opG1+opGenerator, raw(&g1))
@@ -215,6 +225,7 @@ func TestGroups(t *testing.T) {
 			var m bls12381.G1Affine
 			m.ScalarMultiplication(&p1[i], &kb)
 			v.add("G1 multiple", opG1+opPointMul, raw(&m), raw(&p1[i]), raw(&scalars[j]))
+			v.add("G1 multiple by digits", opG1+opDigits, raw(&m), raw(&p1[i]), raw(&scalars[j]))
 		}
 	}
 
@@ -236,6 +247,7 @@ func TestGroups(t *testing.T) {
 			var m bls12381.G2Affine
 			m.ScalarMultiplication(&p2[i], &kb)
 			v.add("G2 multiple", opG2+opPointMul, raw(&m), raw(&p2[i]), raw(&scalars[j]))
+			v.add("G2 multiple by digits", opG2+opDigits, raw(&m), raw(&p2[i]), raw(&scalars[j]))
 		}
 	}
 	v.check(t)
@@ -249,5 +261,23 @@ func TestTransformConstants(t *testing.T) {
 	require.NoError(t, err)
 	shift := fft.GeneratorFullMultiplicativeGroup()
 	v.add("root of unity, generator", opNTT, append(bytes.Clone(raw(&root)), raw(&shift)...))
+	v.check(t)
+}
+
+// TestEncoding: coordinates are written as gnark-crypto writes them into a point's uncompressed form.
+func TestEncoding(t *testing.T) {
+	var v vectors
+	for _, edge := range edges(fp.Modulus()) {
+		var e fp.Element
+		e.SetBigInt(edge)
+		b := e.Bytes()
+		v.add("coordinate", opEncode, b[:], raw(&e))
+	}
+	for range randomValues {
+		var e fp.Element
+		e.MustSetRandom()
+		b := e.Bytes()
+		v.add("coordinate", opEncode, b[:], raw(&e))
+	}
 	v.check(t)
 }

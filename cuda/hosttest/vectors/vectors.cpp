@@ -8,6 +8,7 @@
 
 #include "curve/generators.cuh"
 #include "curve/point.cuh"
+#include "setup/digits.cuh"
 
 using namespace interlock;
 
@@ -55,7 +56,21 @@ bool field(uint32_t op) {
     return false;
 }
 
-// Operations 0 to 4 on a group.
+// The multiple of a point that the digits of a scalar add up to.
+template <class F>
+Affine<F> sum_of_digits(const Affine<F>& point, const Fr& k) {
+    const Fr shifted = shift_digits(k.to_canonical());
+    Xyzz<F> sum = Xyzz<F>::infinity(), power = Xyzz<F>::from(point);
+    for (uint32_t window = 0; window < WINDOWS; window++) {
+        const Digit d = digit(shifted.v[window / 2], window);
+        const Affine<F> p = power.to_affine().negated_if(d.negative);
+        sum = sum.plus(multiply(p, &d.multiple, 1));
+        for (int bit = 0; bit < WINDOW_BITS; bit++) power = power.doubled();
+    }
+    return sum.to_affine();
+}
+
+// Operations 0 to 5 on a group.
 template <class F>
 bool group(uint32_t op, const Affine<F>& generator) {
     using A = Affine<F>;
@@ -80,6 +95,12 @@ bool group(uint32_t op, const Affine<F>& generator) {
             return true;
         }
         case 4: put(generator); return true;
+        case 5: {
+            const A a = get<A>();
+            const Fr k = get<Fr>();
+            put(sum_of_digits(a, k));
+            return true;
+        }
     }
     return false;
 }
@@ -106,6 +127,7 @@ int main() {
                 known = true;
                 break;
             }
+            case 6: put(encoded(get<Fp>())), known = true; break;
         }
         if (!known) {
             std::fprintf(stderr, "vectors: unknown operation %u\n", op);
