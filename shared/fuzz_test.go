@@ -8,6 +8,7 @@ import (
 	protobuf "google.golang.org/protobuf/proto"
 
 	"github.com/interlock-prover/interlock/shared/proto"
+	"github.com/interlock-prover/interlock/shared/sharedtest/bounded"
 )
 
 // Whatever a message holds, what is taken of it is what protobuf decodes of it, and never more than was announced.
@@ -27,7 +28,7 @@ func FuzzPayload(f *testing.F) {
 	f.Add(header, uint16(2), uint16(3))
 	f.Fuzz(func(t *testing.T, message []byte, first, second uint16) {
 		p := payload{sizes: []uint64{uint64(first) + 1, uint64(second) + 1}}
-		p.take(mem.BufferSlice{mem.SliceBuffer(message)})
+		bounded.Allocation(t, len(message), func() { p.take(mem.BufferSlice{mem.SliceBuffer(message)}) })
 		taken := bytes.Join(p.vanilla, nil)
 		if len(taken) > int(first)+int(second)+2 {
 			t.Fatalf("%d bytes taken", len(taken))

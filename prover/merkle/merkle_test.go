@@ -12,6 +12,7 @@ import (
 
 	"github.com/interlock-prover/interlock/prover/bincode"
 	"github.com/interlock-prover/interlock/prover/poseidon"
+	"github.com/interlock-prover/interlock/shared/sharedtest/bounded"
 )
 
 // Heights and arities of every sector size: filecoin-proofs, constants.rs (SectorShape*),
@@ -224,7 +225,9 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, i int, data []byte) {
 		shape := shapes[uint(i)%uint(len(shapes))]
-		p, err := read(data, shape)
+		var p Proof
+		var err error
+		bounded.Allocation(t, len(data), func() { p, err = read(data, shape) })
 		if err != nil {
 			requireField(t, err)
 			return

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-prover/interlock/prover/groth16"
+	"github.com/interlock-prover/interlock/shared/sharedtest/bounded"
 )
 
 // Whatever a file holds, opening, reading and verifying it end with an *Error
@@ -23,7 +24,9 @@ func FuzzOpen(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "fuzzed.params")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		require.NoError(t, os.WriteFile(path, b, 0o644))
-		file, err := Open(path)
+		var file *File
+		var err error
+		bounded.Allocation(t, len(b), func() { file, err = Open(path) })
 		if err != nil {
 			requireNamed(t, err, path)
 			return
@@ -32,7 +35,8 @@ func FuzzOpen(f *testing.F) {
 		require.Equal(t, int64(len(b)), file.SizeBytes())
 		h := make([]bls12381.G1Affine, file.Len(groth16.QueryH))
 		readErr := file.ReadG1(t.Context(), groth16.QueryH, 0, h)
-		report, err := file.Verify(t.Context(), nil)
+		var report *Report
+		bounded.Allocation(t, len(b), func() { report, err = file.Verify(t.Context(), nil) })
 		if err != nil {
 			requireNamed(t, err, path)
 			return
@@ -56,7 +60,9 @@ func FuzzReadVK(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "fuzzed.vk")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		require.NoError(t, os.WriteFile(path, b, 0o644))
-		vk, err := ReadVK(t.Context(), path)
+		var vk *groth16.VerifyingKey
+		var err error
+		bounded.Allocation(t, len(b), func() { vk, err = ReadVK(t.Context(), path) })
 		if err != nil {
 			requireNamed(t, err, path)
 			return

@@ -18,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/interlock-prover/interlock/shared/sharedtest/bounded"
 )
 
 // decodeAndCheck is all that happens before proving.
@@ -337,7 +339,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"SectorNum":1,"Phase1Out":"eyJjb21tX2QiOls4NywxMiw0Nl19","SectorSize":2048}`))
 	f.Add([]byte(`{"vanilla_proofs":{"StackedDrg2KiBV1":[[{"encoding_proof":{"layer_index":2,"node":63,"parents":[]}}]]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := Decode(context.Background(), &Request{Phase1: data}); err != nil {
+		var err error
+		bounded.Allocation(t, len(data), func() { _, err = Decode(context.Background(), &Request{Phase1: data}) })
+		if err != nil {
 			var fault *FieldError
 			require.ErrorAs(t, err, &fault)
 		}

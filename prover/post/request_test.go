@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-prover/interlock/prover/merkle"
+	"github.com/interlock-prover/interlock/shared/sharedtest/bounded"
 )
 
 // A referenceCase is what the originals made: real sectors' vanilla proofs, and the
@@ -417,7 +418,9 @@ func FuzzDecodeSectorProof(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, i int, data []byte) {
 		p := params[uint(i)%uint(len(params))]
-		s, err := DecodeSectorProof(p, data)
+		var s *SectorProof
+		var err error
+		bounded.Allocation(t, len(data), func() { s, err = DecodeSectorProof(p, data) })
 		if err != nil {
 			var fault *FieldError
 			require.True(t, errors.As(err, &fault))
@@ -441,10 +444,13 @@ func FuzzDecode(f *testing.F) {
 		if len(b) > 0 && Kind(kind) == Window {
 			req.Vanilla = append(req.Vanilla, b)
 		}
-		s, err := Decode(context.Background(), req)
-		if err == nil {
-			err = s.Check(context.Background())
-		}
+		var s *Statement
+		var err error
+		bounded.Allocation(t, len(randomness)+len(version)+len(a)+len(b), func() {
+			if s, err = Decode(context.Background(), req); err == nil {
+				err = s.Check(context.Background())
+			}
+		})
 		if err != nil {
 			var fault *FieldError
 			require.True(t, errors.As(err, &fault))

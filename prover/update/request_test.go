@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-prover/interlock/prover/merkle"
+	"github.com/interlock-prover/interlock/shared/sharedtest/bounded"
 )
 
 func namesField(err error) bool {
@@ -255,7 +256,9 @@ func FuzzDecodePartitionProof(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, i int, data []byte) {
 		p := params[uint(i)%uint(len(params))]
-		proof, err := DecodePartitionProof(p, data)
+		var proof *PartitionProof
+		var err error
+		bounded.Allocation(t, len(data), func() { proof, err = DecodePartitionProof(p, data) })
 		if err != nil {
 			var fault *FieldError
 			require.True(t, errors.As(err, &fault))
@@ -276,7 +279,9 @@ func FuzzDecode(f *testing.F) {
 		if size >= 16<<10 {
 			req.Vanilla = append(req.Vanilla, second)
 		}
-		s, err := decodeAndCheck(req)
+		var s *Statement
+		var err error
+		bounded.Allocation(t, len(rOld)+len(rNew)+len(dNew)+len(first)+len(second), func() { s, err = decodeAndCheck(req) })
 		if err != nil {
 			var fault *FieldError
 			require.True(t, errors.As(err, &fault))

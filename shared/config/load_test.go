@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-prover/interlock/shared"
+	"github.com/interlock-prover/interlock/shared/sharedtest/bounded"
 )
 
 func load(t *testing.T, text string) *Config {
@@ -249,6 +250,12 @@ func TestFind(t *testing.T) {
 	require.NoError(t, os.WriteFile("config.hcl", nil, 0o600))
 	require.Equal(t, "config.hcl", Find(""))
 	require.Equal(t, etc, Find(etc))
+
+	require.NoError(t, os.Remove("config.hcl"))
+	require.NoError(t, os.Symlink("gone.hcl", "config.hcl"))
+	require.Equal(t, "config.hcl", Find(""), "a link that leads nowhere is a fault, not a file left out")
+	_, diags := Load(Find(""))
+	require.True(t, diags.HasErrors())
 }
 
 func TestParamsDir(t *testing.T) {
@@ -496,7 +503,9 @@ func FuzzLoad(f *testing.F) {
 		if len(text) > maxFileBytes {
 			return
 		}
-		cfg, diags := parse(text, "config.hcl")
+		var cfg *Config
+		var diags hcl.Diagnostics
+		bounded.Allocation(t, len(text), func() { cfg, diags = parse(text, "config.hcl") })
 		diags = append(diags, cfg.checkGPUs(machine)...)
 		diags = append(diags, cfg.checkCPUs(machine)...)
 		diags = append(diags, cfg.checkMemory(machine)...)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/interlock-prover/interlock/shared/sharedtest/bounded"
 )
 
 // Whatever the names of requests and GPUs, a recording comes back from its text lines; times to the microsecond.
@@ -74,11 +76,19 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// Property: a line that is longer than any of ours is an error that says which.
+func TestParseLongLine(t *testing.T) {
+	_, err := Parse(strings.NewReader("INFO\n\n" + strings.Repeat("x", 2<<20)))
+	require.ErrorContains(t, err, "line 3")
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("TIMELINE,12.340,GPU_START,sector%207,partition=3 gpu=H200 worker=1\n")
 	f.Add("TIMELINE,0.000,RECORDER_START,,wall=2026-03-01T12:00:00Z lost=0\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := Parse(strings.NewReader(text))
+		var r Recording
+		var err error
+		bounded.Allocation(t, len(text), func() { r, err = Parse(strings.NewReader(text)) })
 		if err != nil {
 			return
 		}
