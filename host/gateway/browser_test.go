@@ -80,6 +80,7 @@ func twoCardsProver() *fakeProver {
 		f.status.Jobs = append(f.status.Jobs, shared.JobStatus{
 			ID: shared.JobID(fmt.Sprintf("porep-1000-%d.0123456789ab", 11+i)), Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB,
 			Priority: shared.PriorityNormal, Stage: stage, Partitions: 10, PartitionsDone: 8 - 4*i, Elapsed: time.Duration(20-6*i) * time.Second,
+			Deadline: time.Now().Add(time.Duration(1-i) * 30 * time.Minute),
 		})
 	}
 	return f
@@ -268,6 +269,7 @@ func TestBrowserLooks(t *testing.T) {
 	loaded := evaluate[float64](t, ctx, `performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation")).filter((r) => !r.name.includes("api/")).reduce((n, r) => n + r.transferSize, 0)`)
 	t.Logf("first contentful paint after %.0f ms, %.1f KB loaded", paint, loaded/1000)
 	require.Less(t, loaded, 200e3)
+	require.Less(t, paint, 1000.0)
 
 	for _, scheme := range []string{"light", "dark"} {
 		for _, screen := range []struct {

@@ -35,8 +35,10 @@ type service struct {
 const statusTimeout = 5 * time.Second
 
 // submit gives the job of a request, once the prover has it or the job has failed.
-func (s *service) submit(ctx context.Context, submit *cuzkpb.SubmitProofRequest, release func()) (*job, error) {
+// deadline is when its answer stops being of use; zero: never.
+func (s *service) submit(ctx context.Context, submit *cuzkpb.SubmitProofRequest, deadline time.Time, release func()) (*job, error) {
 	request, fault := toRequest(submit)
+	request.Deadline = deadline
 	j, err := s.book.submit(submit.GetRequestId(), contentOf(submit), request, fault, release)
 	if err != nil {
 		return nil, callError(err)
@@ -59,7 +61,7 @@ func refused(err error) bool {
 }
 
 func (s *service) submitProof(ctx context.Context, submit *cuzkpb.SubmitProofRequest, release func()) (*cuzkpb.SubmitProofResponse, error) {
-	j, err := s.submit(ctx, submit, release)
+	j, err := s.submit(ctx, submit, time.Time{}, release) // the answer is fetched by another call
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,8 @@ func (s *service) submitProof(ctx context.Context, submit *cuzkpb.SubmitProofReq
 }
 
 func (s *service) prove(ctx context.Context, submit *cuzkpb.SubmitProofRequest, release func()) (*cuzkpb.ProveResponse, error) {
-	j, err := s.submit(ctx, submit, release)
+	deadline, _ := ctx.Deadline()
+	j, err := s.submit(ctx, submit, deadline, release)
 	if err != nil {
 		return nil, err
 	}
@@ -248,15 +251,21 @@ func callError(err error) error {
 		invalid *shared.InvalidRequestError
 		params  *shared.ParamsError
 		busy    *shared.BusyError
+		large   *shared.TooLargeError
+		aside   *shared.SetAsideError
 		died    *shared.PluginDiedError
 	)
 	switch {
 	case errors.As(err, &invalid):
 		code = codes.InvalidArgument
-	case errors.As(err, &params):
+	case errors.As(err, &params), errors.As(err, &large): // no use to try again as things are
 		code = codes.FailedPrecondition
 	case errors.As(err, &busy):
 		code = codes.ResourceExhausted
+	case errors.As(err, &aside):
+		code = codes.Aborted
+	case errors.Is(err, shared.ErrUnknownJob):
+		code = codes.NotFound
 	case errors.As(err, &died), errors.Is(err, shared.ErrUnreachable), errors.Is(err, errDraining):
 		code = codes.Unavailable
 	case errors.Is(err, context.DeadlineExceeded):

@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -413,4 +415,48 @@ func TestAnswersAreForgotten(t *testing.T) {
 	answer, err := client.AwaitProof(ctx, &cuzkpb.AwaitProofRequest{JobId: "a"})
 	require.NoError(t, err)
 	require.Equal(t, cuzkpb.AwaitProofResponse_UNKNOWN, answer.Status)
+}
+
+// What a call may last is the proof's deadline where the call waits for the proof, and there alone.
+func TestDeadlineOfProveIsTheRequests(t *testing.T) {
+	f := newFakeProver()
+	_, address := serve(t, f, Options{})
+	client := dial(t, address)
+	deadline := time.Now().Add(time.Hour)
+	ctx, cancel := context.WithDeadline(testContext(t), deadline)
+	defer cancel()
+	_, err := client.SubmitProof(ctx, winning("submitted"))
+	require.NoError(t, err)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := client.Prove(ctx, &cuzkpb.ProveRequest{Submit: winning("proven")})
+		answered <- err
+	}()
+	second := f.nth(t, 1)
+	f.mu.Lock()
+	requests := slices.Clone(f.requests)
+	f.mu.Unlock()
+	require.Zero(t, requests[0].Deadline)
+	require.WithinDuration(t, deadline, requests[1].Deadline, time.Second)
+	require.True(t, f.end(second, shared.Result{Proof: []byte{1}}, nil))
+	require.NoError(t, <-answered)
+}
+
+// Every typed error has a code that tells a client what sort it is.
+func TestErrorsOfCallsHaveCodes(t *testing.T) {
+	for want, errs := range map[codes.Code][]error{
+		codes.InvalidArgument:    {&shared.InvalidRequestError{}, shared.Faults{{Field: "a"}, {Field: "b"}}},
+		codes.FailedPrecondition: {&shared.ParamsError{}, &shared.TooLargeError{}},
+		codes.ResourceExhausted:  {&shared.BusyError{}},
+		codes.Unavailable:        {&shared.PluginDiedError{}, shared.ErrUnreachable, errDraining},
+		codes.Aborted:            {&shared.SetAsideError{}},
+		codes.NotFound:           {shared.ErrUnknownJob},
+		codes.DeadlineExceeded:   {context.DeadlineExceeded},
+		codes.Canceled:           {shared.ErrCancelled, context.Canceled},
+		codes.Internal:           {&shared.ProofInvalidError{}, errors.New("anything else")},
+	} {
+		for _, err := range errs {
+			require.Equal(t, want, status.Code(callError(fmt.Errorf("wrapped: %w", err))), "%v", err)
+		}
+	}
 }

@@ -20,6 +20,7 @@ type Snapshot struct {
 	Completed     uint64              `json:"completed"`
 	Failed        uint64              `json:"failed"`
 	Cancelled     uint64              `json:"cancelled"`
+	Withheld      uint64              `json:"withheld"` // proofs that did not verify, by this plugin
 	Memory        MemorySnapshot      `json:"memory"`
 	Devices       []DeviceSnapshot    `json:"devices"`
 	Parameters    []ParameterSnapshot `json:"parameters"`
@@ -76,6 +77,7 @@ type JobSnapshot struct {
 	Partitions     int      `json:"partitions"`
 	ElapsedSeconds float64  `json:"elapsed_seconds"`
 	LeftSeconds    *float64 `json:"left_seconds,omitempty"` // by how long such proofs took before
+	DueSeconds     *float64 `json:"due_seconds,omitempty"`  // until its deadline; below 0 once that has passed
 }
 
 // snapshot describes a view.
@@ -84,7 +86,7 @@ func (g *Gateway) snapshot(v view) Snapshot {
 	s := Snapshot{
 		Version: st.Version, PID: st.PID, UptimeSeconds: time.Since(g.service.start).Seconds(),
 		Draining:  g.service.book.isDraining(),
-		Completed: answers.completed, Failed: answers.failed, Cancelled: answers.cancelled,
+		Completed: answers.completed, Failed: answers.failed, Cancelled: answers.cancelled, Withheld: st.Withheld,
 		Memory:  MemorySnapshot{BudgetBytes: st.MemoryBudgetBytes, UsedBytes: st.MemoryUsedBytes},
 		Devices: []DeviceSnapshot{}, Parameters: []ParameterSnapshot{}, Queues: []QueueSnapshot{}, Jobs: []JobSnapshot{},
 	}
@@ -130,6 +132,10 @@ func (g *Gateway) snapshot(v view) Snapshot {
 		if left, ok := g.pace.left(j); ok {
 			seconds := left.Seconds()
 			js.LeftSeconds = &seconds
+		}
+		if !j.Deadline.IsZero() {
+			seconds := time.Until(j.Deadline).Seconds()
+			js.DueSeconds = &seconds
 		}
 		s.Jobs = append(s.Jobs, js)
 	}

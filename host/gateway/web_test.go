@@ -70,7 +70,7 @@ func busyProver() *fakeProver {
 			ID: "job-0", RequestID: "job-0", Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Stage: shared.StageQueued, Elapsed: 8 * time.Second,
 		}, {
 			ID: "job-1", RequestID: "job-1", Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Priority: shared.PriorityHigh,
-			Stage: shared.StageDevice, Partitions: 10, PartitionsDone: 3, Elapsed: 9 * time.Second,
+			Stage: shared.StageDevice, Partitions: 10, PartitionsDone: 3, Elapsed: 9 * time.Second, Deadline: time.Now().Add(time.Hour),
 		}},
 	}
 	return f
@@ -153,6 +153,9 @@ func TestSnapshot(t *testing.T) {
 	require.Equal(t, "job-1", s.Jobs[0].ID, "what is in progress comes first")
 	require.InDelta(t, 21, *s.Jobs[0].LeftSeconds, 0.01, "seven partitions of three seconds")
 	require.Nil(t, s.Jobs[1].LeftSeconds)
+	require.InDelta(t, 3600, *s.Jobs[0].DueSeconds, 60)
+	require.Nil(t, s.Jobs[1].DueSeconds)
+	require.EqualValues(t, 5, s.Withheld)
 	require.InDelta(t, 0.75, *s.Devices[0].Efficiency, 1e-9)
 	require.Equal(t, "porep-32g", s.Parameters[0].Circuit)
 	require.Equal(t, QueueSnapshot{Kind: "porep", Pending: 1, InProgress: 1, PartitionsPending: 6, PartitionsInProgress: 1}, s.Queues[0])

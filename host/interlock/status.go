@@ -107,9 +107,9 @@ func writeStatus(w io.Writer, snapshot gateway.Snapshot) error {
 	case snapshot.Draining:
 		state = "draining"
 	}
-	fmt.Fprintf(t, "%s\n%s, plugin %d, up %s; %d done, %d failed, %d cancelled; memory %s of %s\n",
+	fmt.Fprintf(t, "%s\n%s, plugin %d, up %s; %d done, %d failed, %d cancelled, %d withheld; memory %s of %s\n",
 		state, snapshot.Version, snapshot.PID, round(seconds(snapshot.UptimeSeconds)),
-		snapshot.Completed, snapshot.Failed, snapshot.Cancelled, size(snapshot.Memory.UsedBytes), size(snapshot.Memory.BudgetBytes))
+		snapshot.Completed, snapshot.Failed, snapshot.Cancelled, snapshot.Withheld, size(snapshot.Memory.UsedBytes), size(snapshot.Memory.BudgetBytes))
 	fmt.Fprint(t, "\nKIND\tPENDING\tIN PROGRESS\tPARTITIONS WAITING\tIN WORK\n")
 	for _, q := range snapshot.Queues {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\n", q.Kind, q.Pending, q.InProgress, q.PartitionsPending, q.PartitionsInProgress)
@@ -140,15 +140,19 @@ func writeStatus(w io.Writer, snapshot gateway.Snapshot) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", p.Circuit, size(p.Bytes), p.Where, p.Users, note)
 	}
 	if len(snapshot.Jobs) > 0 {
-		fmt.Fprint(t, "\nREQUEST\tKIND\tPRIORITY\tSTAGE\tPARTITIONS\tELAPSED\tLEFT\n")
+		fmt.Fprint(t, "\nREQUEST\tKIND\tPRIORITY\tSTAGE\tPARTITIONS\tELAPSED\tLEFT\tDUE IN\n")
 	}
 	for _, j := range snapshot.Jobs {
 		left := "-"
 		if j.LeftSeconds != nil {
 			left = round(seconds(*j.LeftSeconds)).String()
 		}
-		fmt.Fprintf(t, "%s\t%s %s\t%s\t%s\t%d of %d\t%s\t%s\n", j.ID, j.Kind, j.SectorSize, j.Priority, j.Stage, j.PartitionsDone, j.Partitions,
-			round(seconds(j.ElapsedSeconds)), left)
+		due := "-"
+		if j.DueSeconds != nil {
+			due = round(seconds(*j.DueSeconds)).String()
+		}
+		fmt.Fprintf(t, "%s\t%s %s\t%s\t%s\t%d of %d\t%s\t%s\t%s\n", j.ID, j.Kind, j.SectorSize, j.Priority, j.Stage, j.PartitionsDone, j.Partitions,
+			round(seconds(j.ElapsedSeconds)), left, due)
 	}
 	return t.Flush()
 }

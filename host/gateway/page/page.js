@@ -57,6 +57,7 @@ function showStatus(s) {
   $("n-pending").textContent = count("pending");
   $("n-completed").textContent = s.completed;
   $("n-failed").textContent = s.failed;
+  $("n-withheld").textContent = s.withheld;
   $("n-memory").textContent = s.memory.budget_bytes ? bytes(s.memory.used_bytes) + " of " + bytes(s.memory.budget_bytes) : "–";
   $("about").textContent = [s.version, s.pid ? "plugin " + s.pid : "", "up " + duration(s.uptime_seconds)].filter(Boolean).join(" · ");
   state(s.error ? "bad" : "good", s.error ? "prover down" : s.draining ? "draining" : "proving service up");
@@ -74,7 +75,10 @@ function showStatus(s) {
     parts.append(bar, " " + (j.partitions ? j.partitions_done + " of " + j.partitions : "–"));
     const end = j.left_seconds === undefined ? "–"
       : new Date(Date.now() + 1000 * j.left_seconds).toLocaleTimeString([], { hour12: false }) + " (in " + duration(j.left_seconds) + ")";
-    return [id, j.kind + " " + j.sector_size, j.priority, j.stage, parts, duration(j.elapsed_seconds), end];
+    const due = j.due_seconds === undefined ? element("td", "–") : j.due_seconds < 0
+      ? element("td", "passed " + duration(-j.due_seconds) + " ago", "bad")
+      : element("td", "in " + duration(j.due_seconds), j.left_seconds > j.due_seconds ? "bad" : "");
+    return [id, j.kind + " " + j.sector_size, j.priority, j.stage, parts, duration(j.elapsed_seconds), end, due];
   }), "nothing is running");
 
   fill($("queues").tBodies[0], s.queues.map((q) =>
