@@ -38,7 +38,8 @@ func Find(explicit string) string {
 	}
 	for _, path := range SearchPath {
 		// A file that is there but cannot be read is reported, not passed over.
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		// So is a link to one that is gone.
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			return path
 		}
 	}

@@ -56,7 +56,8 @@ func Parse(r io.Reader) (Recording, error) {
 	var rec Recording
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
-	for number := 1; lines.Scan(); number++ {
+	number := 1
+	for ; lines.Scan(); number++ {
 		line := strings.TrimSpace(lines.Text())
 		if !strings.HasPrefix(line, linePrefix) {
 			continue
@@ -66,7 +67,7 @@ func Parse(r io.Reader) (Recording, error) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return Recording{}, fmt.Errorf("reading timeline: %w", err)
+		return Recording{}, fmt.Errorf("line %d: reading timeline: %w", number, err)
 	}
 	return rec, nil
 }
