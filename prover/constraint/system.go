@@ -21,6 +21,9 @@ type System struct {
 
 	densityOnce sync.Once
 	density     *Density
+
+	flatOnce sync.Once
+	flat     *Flat
 }
 
 func newSystem(root *template, coeffs []fr.Element) *System {
