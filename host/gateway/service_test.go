@@ -422,7 +422,7 @@ func TestDeadlineOfProveIsTheRequests(t *testing.T) {
 	f := newFakeProver()
 	_, address := serve(t, f, Options{})
 	client := dial(t, address)
-	deadline := time.Now().Add(time.Hour)
+	deadline := time.Now().Add(30 * time.Second)
 	ctx, cancel := context.WithDeadline(testContext(t), deadline)
 	defer cancel()
 	_, err := client.SubmitProof(ctx, winning("submitted"))
