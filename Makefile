@@ -29,9 +29,10 @@ test-client: build ## an independent cuzk.v1 client in Python against `interlock
 	build/pyclient/bin/pip install -q --disable-pip-version-check -r host/gateway/pyclient/requirements.txt
 	cd host/gateway/pyclient && ../../../build/pyclient/bin/pytest -q -p no:cacheprovider --durations=5
 
-soak: build ## 200 requests of all kinds with plugins and hosts killed, through the library and the gateway; slow
+soak: build ## 200 requests with plugins and hosts killed, by library and gateway; 2,000 window partitions; slow
 	INTERLOCK_CHAOS_REQUESTS=200 $(GO) test -race -timeout 30m -run TestChaos ./host
 	INTERLOCK_CHAOS_REQUESTS=200 $(GO) test -tags soak -timeout 60m -run TestChaosSoak ./host
+	INTERLOCK_WINDOW_PARTITIONS=2000 $(GO) test -tags soak -timeout 120m -v -run WindowSoak ./host
 	test -x build/pyclient/bin/pytest || python3 -m venv build/pyclient
 	build/pyclient/bin/pip install -q --disable-pip-version-check -r host/gateway/pyclient/requirements.txt
 	cd host/gateway/pyclient && INTERLOCK_SOAK=200 ../../../build/pyclient/bin/pytest -q -s -p no:cacheprovider test_soak.py
@@ -50,6 +51,9 @@ lint: ## gofmt, go vet, staticcheck, golangci-lint
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 	$(GOLANGCI) run ./...
+
+fuzz: ## every fuzz target for FUZZTIME, 30 s unless told
+	.ci/fuzz $(or $(FUZZTIME),30s)
 
 vuln: ## known vulnerabilities that the code calls
 	.ci/vulncheck
