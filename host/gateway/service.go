@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/interlock-prover/interlock/host"
 	"github.com/interlock-prover/interlock/host/gateway/cuzkpb"
 	"github.com/interlock-prover/interlock/shared"
 )
@@ -266,7 +267,7 @@ func callError(err error) error {
 		code = codes.Aborted
 	case errors.Is(err, shared.ErrUnknownJob):
 		code = codes.NotFound
-	case errors.As(err, &died), errors.Is(err, shared.ErrUnreachable), errors.Is(err, errDraining):
+	case errors.As(err, &died), errors.Is(err, shared.ErrUnreachable), errors.Is(err, host.ErrStopped), errors.Is(err, errDraining):
 		code = codes.Unavailable
 	case errors.Is(err, context.DeadlineExceeded):
 		code = codes.DeadlineExceeded

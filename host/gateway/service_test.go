@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/interlock-prover/interlock/host"
 	"github.com/interlock-prover/interlock/host/gateway/cuzkpb"
 	"github.com/interlock-prover/interlock/shared"
 )
@@ -448,7 +449,7 @@ func TestErrorsOfCallsHaveCodes(t *testing.T) {
 		codes.InvalidArgument:    {&shared.InvalidRequestError{}, shared.Faults{{Field: "a"}, {Field: "b"}}},
 		codes.FailedPrecondition: {&shared.ParamsError{}, &shared.TooLargeError{}},
 		codes.ResourceExhausted:  {&shared.BusyError{}},
-		codes.Unavailable:        {&shared.PluginDiedError{}, shared.ErrUnreachable, errDraining},
+		codes.Unavailable:        {&shared.PluginDiedError{}, shared.ErrUnreachable, host.ErrStopped, errDraining},
 		codes.Aborted:            {&shared.SetAsideError{}},
 		codes.NotFound:           {shared.ErrUnknownJob},
 		codes.DeadlineExceeded:   {context.DeadlineExceeded},

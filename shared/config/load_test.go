@@ -449,6 +449,11 @@ func TestExampleShowsEverySetting(t *testing.T) {
 			existing = append(existing, block.Type+"."+attribute.Name)
 		}
 	}
+	guide, err := os.ReadFile("../../examples/operating/README.md")
+	require.NoError(t, err)
+	for _, name := range existing {
+		require.Contains(t, string(guide), "`"+name+"`", "the operating guide has it too")
+	}
 	slices.Sort(shown)
 	slices.Sort(existing)
 	require.Equal(t, existing, shown)
