@@ -1,0 +1,290 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/interlock-prover/interlock/prover/groth16"
+	"github.com/interlock-prover/interlock/prover/interlock"
+)
+
+// key is what a device has of a proving key, or is loading: the circuit and, if
+// the key is resident, all segments of its points.
+type key struct {
+	source    groth16.Source
+	placement placement
+	segments  []segment
+
+	done      chan struct{} // closed when the rest is set
+	circuit   handle
+	bases     []handle // of the segments; none if the key is streamed
+	err       error
+	cancelled bool // err is that the loading caller gave up
+
+	// Under the device's mu:
+	users   int  // who loads it, waits for it or works with it
+	evicted bool // freed by the last of them
+}
+
+// load returns a key, loading it at most once however many callers ask for it at
+// the same time. It stays at least until leave; a streamed one no longer.
+func (d *Device) load(ctx context.Context, source groth16.Source, c *groth16.Circuit) (*key, error) {
+	if err := c.CheckKey(source); err != nil {
+		return nil, err
+	}
+	if err := d.plan.check(c); err != nil {
+		return nil, d.explain(err, "making room for %s", source.Name())
+	}
+	for {
+		d.mu.Lock()
+		if d.closed {
+			d.mu.Unlock()
+			return nil, fmt.Errorf("%s: %w", d.name, errClosed)
+		}
+		k, found := d.keys[source]
+		if !found {
+			k = &key{source: source, done: make(chan struct{})}
+			d.keys[source] = k
+		}
+		k.users++
+		d.mu.Unlock()
+		if !found {
+			if k.err = interlock.Protect(func() error { return d.read(ctx, k, c) }); k.err != nil {
+				k.cancelled = ctx.Err() != nil
+				d.mu.Lock()
+				k.evicted = true
+				if d.keys[source] == k {
+					delete(d.keys, source)
+				}
+				d.mu.Unlock()
+			}
+			close(k.done)
+		} else {
+			select {
+			case <-k.done:
+			case <-ctx.Done():
+				d.leave(k)
+				return nil, context.Cause(ctx)
+			}
+		}
+		if k.err == nil {
+			return k, nil
+		}
+		d.leave(k)
+		if !found || !k.cancelled {
+			return nil, k.err
+		}
+	}
+}
+
+// leave undoes load.
+func (d *Device) leave(k *key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if k.users--; k.users > 0 {
+		return
+	}
+	if !k.placement.resident && d.keys[k.source] == k {
+		delete(d.keys, k.source)
+		k.evicted = true
+	}
+	if k.evicted {
+		d.free(k)
+	}
+}
+
+// Evict implements groth16.Device.
+func (d *Device) Evict(source groth16.Source) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k, found := d.keys[source]
+	if !found {
+		return
+	}
+	delete(d.keys, source)
+	k.evicted = true
+	if k.users == 0 {
+		d.free(k)
+	}
+}
+
+// free gives back what a key has on the card, under mu.
+func (d *Device) free(k *key) {
+	for _, b := range k.bases {
+		d.api.destroyBases(b)
+	}
+	if k.circuit != 0 {
+		d.api.destroyCircuit(k.circuit)
+	}
+	k.bases, k.circuit = nil, 0
+}
+
+// read brings the circuit to the card and, if they stay there, the points.
+func (d *Device) read(ctx context.Context, k *key, c *groth16.Circuit) error {
+	k.placement = d.plan.place(c)
+	context, err := d.take(ctx, d.uploads)
+	if err != nil {
+		return err
+	}
+	defer d.put(d.uploads, context)
+	if k.circuit, err = d.api.createCircuit(context, c.System.Flat(), c.Domain); err != nil {
+		return d.explain(err, "copying the circuit of %s", k.source.Name())
+	}
+	if took, counted := d.api.circuitBytes(k.circuit), circuitBytes(c.System.Flat()); took > counted {
+		d.log.Warn("a circuit takes more of a card than was counted", "device", d.name, "key", k.source.Name(), "bytes", took, "counted", counted)
+	}
+	if !k.placement.resident {
+		k.segments = segments(c, d.plan.streamed)
+		return nil
+	}
+	k.segments = segments(c, d.plan.segment)
+	return d.copySegments(ctx, context, k, func(s segment) (handle, error) {
+		b, err := d.api.createBases(context, groupOf(s.query), s.count, k.placement.multiples)
+		if err == nil {
+			k.bases = append(k.bases, b)
+		}
+		return b, err
+	}, nil)
+}
+
+// chunk is a part of a segment on its way to the card.
+type chunk struct {
+	segment   segment
+	at, count int
+	encoded   []byte // in a pinned buffer
+}
+
+// copySegments copies the segments of a key to the card, one after the other: a
+// goroutine reads the key into pinned buffers, this one copies them. room is
+// asked where a segment goes when it begins, and filled, unless nil, told when
+// it is there.
+func (d *Device) copySegments(ctx context.Context, h handle, k *key, room func(s segment) (handle, error), filled func(s segment) error) error {
+	if err := d.pinned.fill(d, h); err != nil {
+		return err
+	}
+	chunks := make(chan chunk, pinnedBuffers)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(chunks)
+		return interlock.Protect(func() error { return d.readChunks(ctx, k, chunks) })
+	})
+	group.Go(func() error {
+		var bases handle
+		for c := range chunks {
+			err := cause(ctx)
+			if err == nil {
+				err = interlock.Protect(func() (err error) {
+					if c.at == 0 {
+						if bases, err = room(c.segment); err != nil {
+							return d.explain(err, "making room for query %s of %s", c.segment.query, k.source.Name())
+						}
+					}
+					first := c.segment.from + c.at
+					err = d.api.loadBases(h, bases, c.at, c.count, c.encoded)
+					return d.explain(err, "copying points %d to %d of query %s of %s", first, first+c.count, c.segment.query, k.source.Name())
+				})
+			}
+			d.pinned.put(c.encoded)
+			if err == nil && filled != nil && c.at+c.count == c.segment.count {
+				err = filled(c.segment)
+			}
+			if err != nil {
+				for c := range chunks { // what was read in vain
+					d.pinned.put(c.encoded)
+				}
+				return err
+			}
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// readChunks reads the segments of a key into pinned buffers. A Source reads with
+// all cores.
+func (d *Device) readChunks(ctx context.Context, k *key, chunks chan<- chunk) error {
+	for _, s := range k.segments {
+		size := groupOf(s.query).pointBytes()
+		most := pinnedBytes / size
+		for at := 0; at < s.count; at += most {
+			buffer, err := d.pinned.take(ctx)
+			if err != nil {
+				return err
+			}
+			n := min(most, s.count-at)
+			c := chunk{segment: s, at: at, count: n, encoded: buffer[:n*size]}
+			if err := k.source.ReadEncoded(ctx, s.query, s.from+at, c.encoded); err != nil {
+				d.pinned.put(buffer)
+				return err
+			}
+			select {
+			case chunks <- c:
+			case <-ctx.Done():
+				d.pinned.put(buffer)
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	pinnedBuffers = 4
+	pinnedBytes   = 32 << 20
+)
+
+// pinnedPool is page-locked host memory, which copies at the full rate of the
+// link. It is made when a key is first copied: making it takes tens of
+// milliseconds.
+type pinnedPool struct {
+	mu    sync.Mutex
+	all   [][]byte
+	ready chan []byte // not nil once all are there
+}
+
+// fill makes the buffers unless they are there.
+func (p *pinnedPool) fill(d *Device, h handle) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ready == nil {
+		p.ready = make(chan []byte, pinnedBuffers)
+	}
+	for len(p.all) < pinnedBuffers {
+		b, err := d.api.allocHost(h, pinnedBytes)
+		if err != nil {
+			return d.explain(err, "page-locking host memory for copies")
+		}
+		p.all = append(p.all, b)
+		p.ready <- b
+	}
+	return nil
+}
+
+// take takes a buffer, waiting until one is there.
+func (p *pinnedPool) take(ctx context.Context) ([]byte, error) {
+	select {
+	case b := <-p.ready:
+		return b, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// put gives a buffer back, or a part of one that begins where it does.
+func (p *pinnedPool) put(b []byte) { p.ready <- b[:pinnedBytes] }
+
+// free gives the host its memory back. Nobody may have a buffer.
+func (p *pinnedPool) free(d *Device, h handle) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.all {
+		if err := d.api.freeHost(h, b); err != nil {
+			return d.explain(err, "giving page-locked host memory back")
+		}
+	}
+	p.all, p.ready = nil, nil
+	return nil
+}

@@ -1,0 +1,170 @@
+package cuda
+
+import (
+	"fmt"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/interlock-prover/interlock/prover/constraint"
+	"github.com/interlock-prover/interlock/prover/groth16"
+	"github.com/interlock-prover/interlock/prover/witness"
+)
+
+const (
+	// outsideBytes is left free on a card beside the limit: the CUDA context and
+	// the kernels' code, which the library's pool does not count.
+	outsideBytes = 768 << 20
+	// tableBytes is what the library keeps in its pool for itself: the roots of
+	// unity of the transforms.
+	tableBytes = 256 << 20
+	// phaseBytesMax is what device phases get on a card with room for it. More
+	// gains them little (a multi-exponentiation over 2^26 points takes 7 GB at
+	// least) and is missing for keys.
+	phaseBytesMax = 18e9
+
+	// maxLogDomain is the library's largest transform.
+	maxLogDomain = 27
+	// minLogDomain is the smallest that is worth a card.
+	minLogDomain = 12
+
+	// A segment has at most so many points of G1, half as many of G2: a sum
+	// over more would run for longer than 400 ms, in which nothing can stop it.
+	maxSegment = 1 << 26
+	// maxStreamed is the same of the segments of a streamed key, of which two are
+	// on the card at a time. Copying one takes 30 ms.
+	maxStreamed = 1 << 24
+
+	// scratchPerScalar is the least that a multi-exponentiation in G1 takes for
+	// each scalar; in G2 it is twice that (interlock_device_open).
+	scratchPerScalar = 100
+
+	// keyMultiples of each point of a small key are kept, which makes sums a few
+	// percent faster; a key is small if its points take no more than
+	// smallKeyBytes.
+	keyMultiples  = 4
+	smallKeyBytes = 1e9
+)
+
+// plan is how the memory of a card is used. Of limitBytes, the hard limit of
+// the library's pool, phaseBytes are for the device phase, one at a time, and
+// the rest, the budget, for keys and witnesses. A device phase takes
+//
+//	3 domains                                              while it computes the quotient
+//	1 domain + scratch + 2 streamed segments               for the sum over the quotient
+//	scratch + 36 bytes a point + 2 streamed segments       for each other sum
+//
+// where 36 bytes are a scalar and its index, for the variables that are not
+// bits; they are less than the domain, which is free again by then.
+type plan struct {
+	limitBytes   int64
+	phaseBytes   int64
+	scratchBytes int64
+	logDomain    int // of the largest circuit that has room
+	segment      int // points of G1 in a segment of a resident key
+	streamed     int // and of a streamed key
+}
+
+func domainBytes(logDomain int) int64 { return fr.Bytes << logDomain }
+
+// newPlan divides limitBytes.
+func newPlan(limitBytes int64) (plan, error) {
+	// 15 % for witnesses and circuits at least: on a card of 16 GiB that leaves
+	// room for a domain of 2^27.
+	p := plan{limitBytes: limitBytes, phaseBytes: min(limitBytes/20*17, phaseBytesMax), logDomain: maxLogDomain}
+	for 3*domainBytes(p.logDomain)+tableBytes > p.phaseBytes {
+		if p.logDomain--; p.logDomain < minLogDomain {
+			return plan{}, fmt.Errorf("%d bytes of device memory are too few: raise memory_limit or free some", limitBytes)
+		}
+	}
+	p.streamed = min(maxStreamed, 1<<p.logDomain/8)
+	p.scratchBytes = p.phaseBytes - tableBytes - domainBytes(p.logDomain) - 2*int64(p.streamed)*int64(groupG1.pointBytes())
+	p.segment = maxSegment
+	for int64(p.segment)*scratchPerScalar > p.scratchBytes {
+		p.segment /= 2
+	}
+	p.streamed = min(p.streamed, p.segment)
+	return p, nil
+}
+
+func (p *plan) budgetBytes() int64 { return p.limitBytes - p.phaseBytes }
+
+// check returns an *Error if the circuit's domain is too large for the card.
+func (p *plan) check(c *groth16.Circuit) error {
+	if c.Domain <= 1<<p.logDomain {
+		return nil
+	}
+	need := 3*fr.Bytes*int64(c.Domain) + tableBytes
+	return &Error{
+		Kind: OutOfMemory, BytesAsked: need, BytesFree: p.phaseBytes,
+		Message: fmt.Sprintf("a domain of %d elements takes three times %d bytes and %d for tables; of the limit of %d the device phase has %d, and domains end at 2^%d",
+			c.Domain, fr.Bytes*c.Domain, tableBytes, p.limitBytes, p.phaseBytes, maxLogDomain),
+	}
+}
+
+// placement is how a key is kept: on the card, with so many multiples of each
+// point, or streamed.
+type placement struct {
+	resident  bool
+	multiples int
+	keyBytes  int64 // resident: points and circuit
+	workBytes int64 // of each proof: the witness and, if streamed, its share of the circuit, all of it
+}
+
+// place decides where the key of a circuit goes: to the card if it has room for
+// it and a witness.
+func (p *plan) place(c *groth16.Circuit) placement {
+	var points int64
+	for q := range groth16.Query(groth16.NumQueries) {
+		points += int64(c.QueryLen(q)) * int64(groupOf(q).pointBytes())
+	}
+	witness := witnessBytes(c.System.Layout())
+	circuit := circuitBytes(c.System.Flat())
+	for _, multiples := range [...]int{keyMultiples, 1} {
+		if multiples > 1 && points > smallKeyBytes {
+			continue
+		}
+		if key := int64(multiples)*points + circuit; key+witness <= p.budgetBytes() {
+			return placement{resident: true, multiples: multiples, keyBytes: key, workBytes: witness}
+		}
+	}
+	return placement{multiples: 1, workBytes: witness + circuit}
+}
+
+// witnessBytes is what a witness takes on the card, each part rounded up to what
+// the pool hands out.
+func witnessBytes(l *witness.Layout) int64 { return l.Bytes() + 3*poolGrain }
+
+// poolGrain is more than what an allocation is rounded up by.
+const poolGrain = 4 << 10
+
+// circuitBytes is what a circuit takes on the card: its tables and four bitmaps,
+// with the number of ones before each word.
+func circuitBytes(f *constraint.Flat) int64 {
+	tables := 24*len(f.Templates) + 16*len(f.Instances) + 4*(len(f.Ports)+len(f.RowPlaces)+len(f.RowEnds)) +
+		8*len(f.Terms) + fr.Bytes*len(f.Coefficients)
+	words := len(f.IsBit) + len(f.DenseA) + len(f.DenseB) + len(f.DenseBInputs)
+	return int64(tables) + int64(words)*(8+4) + 16*poolGrain
+}
+
+// segment is a part of a query that is on the card as a whole.
+type segment struct {
+	query groth16.Query
+	from  int // its first point
+	count int
+}
+
+// segments cuts the queries of a circuit, in order, into parts of at most so
+// many points of G1, half as many of G2.
+func segments(c *groth16.Circuit, points int) []segment {
+	var out []segment
+	for q := range groth16.Query(groth16.NumQueries) {
+		most := points
+		if groupOf(q) == groupG2 {
+			most /= 2
+		}
+		for from, n := 0, c.QueryLen(q); from < n; from += most {
+			out = append(out, segment{q, from, min(most, n-from)})
+		}
+	}
+	return out
+}
