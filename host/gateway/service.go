@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -61,11 +62,29 @@ func refused(err error) bool {
 	return errors.As(err, &busy)
 }
 
+// forget drops a request's payload. A large one's memory is free for the next at once: left to itself, the collector would
+// wait until several of them have piled up.
+func forget(submit *cuzkpb.SubmitProofRequest) {
+	size := len(submit.GetVanillaProof())
+	for _, v := range submit.GetVanillaProofs() {
+		size += len(v)
+	}
+	submit.Reset()
+	if size >= collectedBytes {
+		debug.FreeOSMemory()
+	}
+}
+
+// collectedBytes is the size of a payload from which on it pays to collect it at once; a collection of what a gateway has
+// in memory takes about a millisecond.
+const collectedBytes = 16 << 20
+
 func (s *service) submitProof(ctx context.Context, submit *cuzkpb.SubmitProofRequest, release func()) (*cuzkpb.SubmitProofResponse, error) {
 	j, err := s.submit(ctx, submit, time.Time{}, release) // the answer is fetched by another call
 	if err != nil {
 		return nil, err
 	}
+	forget(submit)
 	reply := &cuzkpb.SubmitProofResponse{JobId: j.id}
 	if st, err := s.status(ctx); err == nil { // where the job stands is a courtesy
 		reply.QueuePosition = queuePosition(st, j.id)
@@ -84,7 +103,7 @@ func (s *service) prove(ctx context.Context, submit *cuzkpb.SubmitProofRequest, 
 	if err != nil {
 		return nil, err
 	}
-	submit.Reset() // what waits for the answer keeps no payload
+	forget(submit) // what waits for the answer keeps no payload
 	select {
 	case <-j.done:
 		return &cuzkpb.ProveResponse{Result: answerOf(j)}, nil

@@ -51,12 +51,70 @@ class Watcher(threading.Thread):
                 self.worst_memory = max(self.worst_memory, s["memory"]["used_bytes"] / budget)
 
 
+class Timeline(threading.Thread):
+    """Follows what the status page is told of the timeline, through every plugin."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.over, self.events = server, threading.Event(), {}  # by the plugin's start, in the order of time
+
+    def run(self):
+        with urllib.request.urlopen(f"http://{self.server.http}/api/events", timeout=30) as stream:
+            name = ""
+            for line in stream:
+                if self.over.is_set():
+                    return
+                field, _, value = line.decode().rstrip("\n").partition(": ")
+                if field == "event":
+                    name = value
+                elif field == "data" and name == "timeline":
+                    message = json.loads(value)
+                    self.events.setdefault(message["start"], []).extend(message["events"])
+
+
+def waits(events):
+    """Of each partition: from when to when it waited for a worker of a device, and how long it held which worker."""
+    queued, taken, waited, held = {}, {}, {}, {}
+    for at, kind, request, partition, device, worker in events:
+        key = request, partition
+        if kind == "GPU_QUEUE":
+            queued[key] = at
+        elif kind == "GPU_PICKUP":
+            taken[key] = at
+            if key in queued:
+                waited[key] = queued.pop(key), at
+        elif kind == "FINISH_END" and key in taken:
+            held[key] = (device, worker), taken.pop(key), at
+    return waited, held
+
+
+def check_priorities(timeline, wanted):
+    """A critical partition waits for no more than one other partition per worker, the one that was running. Gives how many were looked at."""
+    critical = {r.request_id for r in wanted if r.priority == 4}
+    is_critical = lambda key: key[0].rsplit(".", 1)[0] in critical
+    looked_at = 0
+    for events in timeline.events.values():
+        waited, held = waits(events)
+        for key, (begin, end) in waited.items():
+            if not is_critical(key):
+                continue
+            looked_at += 1
+            ahead = {}
+            for other, (worker, taken, over) in held.items():
+                if not is_critical(other) and taken < end and over > begin:
+                    ahead.setdefault(worker, []).append(other)
+            assert all(len(others) <= 1 for others in ahead.values()), f"{key} waited from {begin} to {end} ms for {ahead}"
+    return looked_at
+
+
 def test_soak(pb, params, tmp_path):
     print(f"seed {SEED}")
     rng = random.Random(SEED)
     s = Server(params, str(tmp_path / "log"), "--journal", str(tmp_path / "journal"))
     watcher = Watcher(s)
     watcher.start()
+    timeline = Timeline(s)
+    timeline.start()
     started = time.monotonic()
     with s.connect() as channel, concurrent.futures.ThreadPoolExecutor(REQUESTS) as pool:
         client = pb.Stub(channel)
@@ -69,8 +127,11 @@ def test_soak(pb, params, tmp_path):
             os.kill(watcher.status()["pid"], signal.SIGKILL)
             wait_until(lambda: watcher.status()["pid"], seconds=60)
         results = [a.result(timeout=3600).result for a in answers]
+    time.sleep(2.5)  # the last events are told within two looks
     watcher.over.set()
     watcher.join()
+    timeline.over.set()
+    timeline.join()
 
     proofs = {}
     for r, result in zip(wanted, results):
@@ -84,7 +145,11 @@ def test_soak(pb, params, tmp_path):
             assert verify(params, tmp_path, proof, "window-post", *flags, *window_files(partition)) == "valid"
     final = watcher.status()
     assert final["completed"] == REQUESTS and final["failed"] == 0
-    waits = sorted(r.queue_wait_ms for w, r in zip(wanted, results) if w.priority == pb.CRITICAL)
+    looked_at = check_priorities(timeline, wanted)
+    criticals = sum(r.priority == pb.CRITICAL for r in wanted)
+    assert looked_at >= criticals * 3 // 4  # a killed plugin takes its last second with it
+    queue = sorted(r.queue_wait_ms for w, r in zip(wanted, results) if w.priority == pb.CRITICAL)
     print(f"{REQUESTS} requests with {KILLS} kills in {time.monotonic() - started:.0f} s; memory at most {100 * watcher.worst_memory:.0f} % of the budget;"
-          f" critical ones waited {waits[len(waits) // 2] if waits else 0} ms in the middle, {waits[-1] if waits else 0} ms at most")
+          f" critical ones waited {queue[len(queue) // 2] if queue else 0} ms in the middle, {queue[-1] if queue else 0} ms at most,"
+          f" and {looked_at} partitions of them for at most one running partition per worker")
     assert s.stop() == 0
