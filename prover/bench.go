@@ -126,7 +126,7 @@ func (b *benchRun) parameters(r shared.CircuitRequest) (blueprint, time.Duration
 	if err != nil {
 		return nil, 0, err
 	}
-	if _, err := bp.set().SetupInsecure(b.ctx, c.groth, b.dir, nil); err != nil {
+	if _, err := bp.set().SetupInsecure(b.ctx, c.groth, b.dir, nil, nil); err != nil {
 		return nil, 0, err
 	}
 	b.setups[bp] = time.Since(start)

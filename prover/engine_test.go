@@ -54,7 +54,7 @@ var paramsDir = sync.OnceValues(func() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if _, err := b.set().SetupInsecure(context.Background(), c.groth, dir, nil); err != nil {
+		if _, err := b.set().SetupInsecure(context.Background(), c.groth, dir, nil, nil); err != nil {
 			return "", err
 		}
 	}

@@ -78,7 +78,7 @@ func (e *Engine) SetupParams(ctx context.Context, r shared.SetupRequest, progres
 		return shared.SetupResult{}, err
 	}
 	e.log.Warn("making INSECURE development parameters", "set", b.set().ID, "dir", r.Dir)
-	made, err := b.set().SetupInsecure(ctx, c.groth, r.Dir, reporter(start, "points made", progress))
+	made, err := b.set().SetupInsecure(ctx, c.groth, r.Dir, nil, reporter(start, "points made", progress))
 	if err != nil {
 		return shared.SetupResult{}, atBoundary(err)
 	}

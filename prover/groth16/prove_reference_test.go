@@ -71,7 +71,7 @@ func keyFor(t testing.TB, kind post.Kind) *postKey {
 	k.circuit, err = groth16.NewCircuit(k.post.System)
 	require.NoError(t, err)
 	set := params.Set{ID: p.ParameterSet()}
-	_, err = set.SetupInsecure(context.WithoutCancel(t.Context()), k.circuit, postKeys.dir, nil)
+	_, err = set.SetupInsecure(context.WithoutCancel(t.Context()), k.circuit, postKeys.dir, nil, nil)
 	require.NoError(t, err)
 	k.params, err = set.Open(postKeys.dir)
 	require.NoError(t, err)

@@ -52,7 +52,7 @@ func setup(t testing.TB, n int) (dir string, circuit *groth16.Circuit, r *SetupR
 	t.Helper()
 	dir = t.TempDir()
 	circuit = cubic(t, n)
-	r, err := testSet.SetupInsecure(t.Context(), circuit, dir, nil)
+	r, err := testSet.SetupInsecure(t.Context(), circuit, dir, nil, nil)
 	require.NoError(t, err)
 	return dir, circuit, r
 }
@@ -194,7 +194,7 @@ func TestSetupRoundTrip(t *testing.T) {
 // Two runs give the same files, and the second may replace the first.
 func TestSetupIsDeterministic(t *testing.T) {
 	dir, circuit, first := setup(t, 3)
-	second, err := testSet.SetupInsecure(t.Context(), circuit, dir, nil)
+	second, err := testSet.SetupInsecure(t.Context(), circuit, dir, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, first.ParamsSHA256, second.ParamsSHA256)
 	require.Equal(t, first.VKSHA256, second.VKSHA256)
@@ -215,7 +215,7 @@ func names(t testing.TB, dir string) []string {
 // Progress counts every point once.
 func TestSetupProgress(t *testing.T) {
 	last, total := 0, 0
-	_, err := testSet.SetupInsecure(t.Context(), cubic(t, 5), t.TempDir(), func(d, n int) {
+	_, err := testSet.SetupInsecure(t.Context(), cubic(t, 5), t.TempDir(), nil, func(d, n int) {
 		require.Greater(t, d, last)
 		last, total = d, n
 	})
@@ -229,7 +229,7 @@ func TestSetupLeavesNothingHalf(t *testing.T) {
 		dir := t.TempDir()
 		ctx, cancel := context.WithCancel(t.Context())
 		calls := 0
-		_, err := testSet.SetupInsecure(ctx, cubic(t, 5), dir, func(int, int) {
+		_, err := testSet.SetupInsecure(ctx, cubic(t, 5), dir, nil, func(int, int) {
 			if calls++; calls == 3 {
 				require.Len(t, names(t, dir), 1) // the temporary file
 				cancel()
@@ -246,12 +246,12 @@ func TestSetupLeavesNothingHalf(t *testing.T) {
 		b.Enforce(constraint.Lin(x), constraint.Lin(x), constraint.Lin(x))
 		circuit, err := groth16.NewCircuit(b.Finish())
 		require.NoError(t, err)
-		_, err = testSet.SetupInsecure(t.Context(), circuit, dir, nil)
+		_, err = testSet.SetupInsecure(t.Context(), circuit, dir, nil, nil)
 		require.ErrorContains(t, err, "auxiliary variable 1 is in no constraint")
 		require.Empty(t, names(t, dir))
 	})
 	t.Run("no directory", func(t *testing.T) {
-		_, err := testSet.SetupInsecure(t.Context(), cubic(t, 5), filepath.Join(t.TempDir(), "none"), nil)
+		_, err := testSet.SetupInsecure(t.Context(), cubic(t, 5), filepath.Join(t.TempDir(), "none"), nil, nil)
 		require.ErrorIs(t, err, fs.ErrNotExist)
 		var typed *Error
 		require.ErrorAs(t, err, &typed)
@@ -270,7 +270,7 @@ func TestSetupKeepsOtherFiles(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, insecure)
 
-		_, err = testSet.SetupInsecure(t.Context(), circuit, dir, nil)
+		_, err = testSet.SetupInsecure(t.Context(), circuit, dir, nil, nil)
 		var typed *Error
 		require.ErrorAs(t, err, &typed)
 		require.Equal(t, path, typed.Path)

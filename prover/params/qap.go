@@ -36,46 +36,57 @@ func evaluateQAP(ctx context.Context, circuit *groth16.Circuit, tau *fr.Element)
 
 	// Threads take ranges of rows. Their variables are mostly their own, but
 	// not all, so that each addition happens under the lock of a stripe of
-	// variables. The lock is kept while additions stay within the stripe.
+	// variables. The lock is kept while additions stay within the stripe. The
+	// constant one, which is everybody's, is summed up apart.
 	const stripe, stripes = 64, 1024
 	var locks [stripes]sync.Mutex
 	err = constraint.Parallel(ctx, sys.NumConstraints(), qapGrain, runtime.GOMAXPROCS(0), func(from, to int) error {
 		var held *sync.Mutex
-		add := func(values []fr.Element, row []constraint.Entry, u *fr.Element) {
-			for _, e := range row {
-				i := int(e.Var)
-				if e.Var&constraint.AuxFlag != 0 {
-					i = inputs + int(e.Var&^constraint.AuxFlag)
+		lock := func(i int) {
+			if lock := &locks[i/stripe%stripes]; lock != held {
+				if held != nil {
+					held.Unlock()
 				}
-				if lock := &locks[i/stripe%stripes]; lock != held {
-					if held != nil {
-						held.Unlock()
+				lock.Lock()
+				held = lock
+			}
+		}
+		add := func(values []fr.Element, one *fr.Element, row []constraint.Entry, u *fr.Element) {
+			for _, e := range row {
+				to := one
+				if e.Var != 0 {
+					i := int(e.Var)
+					if e.Var&constraint.AuxFlag != 0 {
+						i = inputs + int(e.Var&^constraint.AuxFlag)
 					}
-					lock.Lock()
-					held = lock
+					lock(i)
+					to = &values[i]
 				}
 				switch e.Coeff {
 				case constraint.CoeffOne:
-					values[i].Add(&values[i], u)
+					to.Add(to, u)
 				case constraint.CoeffMinusOne:
-					values[i].Sub(&values[i], u)
+					to.Sub(to, u)
 				default:
 					var t fr.Element
 					t.Mul(u, &coeffs[e.Coeff])
-					values[i].Add(&values[i], &t)
+					to.Add(to, &t)
 				}
 			}
 		}
+		var ones [3]fr.Element
 		sys.Rows(from, to, func(row int, a, b, c []constraint.Entry) bool {
 			u := &lagrange[row]
-			add(v.a, a, u)
-			add(v.b, b, u)
-			add(v.c, c, u)
+			add(v.a, &ones[0], a, u)
+			add(v.b, &ones[1], b, u)
+			add(v.c, &ones[2], c, u)
 			return true
 		})
-		if held != nil {
-			held.Unlock()
+		lock(0)
+		for m, values := range [][]fr.Element{v.a, v.b, v.c} {
+			values[0].Add(&values[0], &ones[m])
 		}
+		held.Unlock()
 		return nil
 	})
 	if err != nil {

@@ -42,7 +42,7 @@ func TestSetupEqualsBellperson(t *testing.T) {
 
 			set, circuit := postCircuit(t, kind)
 			require.Equal(t, ref.ID, set.ID)
-			r, err := set.SetupInsecure(t.Context(), circuit, t.TempDir(), nil)
+			r, err := set.SetupInsecure(t.Context(), circuit, t.TempDir(), nil, nil)
 			require.NoError(t, err)
 			require.Equal(t, ref.VKBytes, r.VKBytes)
 			require.Equal(t, ref.VKSHA256, r.VKSHA256)
@@ -57,7 +57,7 @@ func BenchmarkSetup(b *testing.B) {
 	set, circuit := postCircuit(b, post.Winning)
 	dir := b.TempDir()
 	for b.Loop() {
-		if _, err := set.SetupInsecure(b.Context(), circuit, dir, nil); err != nil {
+		if _, err := set.SetupInsecure(b.Context(), circuit, dir, nil, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
