@@ -208,7 +208,7 @@ func (d *Device) copySegments(ctx context.Context, h handle, k *key, room func(s
 func (d *Device) readChunks(ctx context.Context, k *key, chunks chan<- chunk) error {
 	for _, s := range k.segments {
 		size := groupOf(s.query).pointBytes()
-		most := pinnedBytes / size
+		most := d.plan.pinnedBytes / size
 		for at := 0; at < s.count; at += most {
 			buffer, err := d.pinned.take(ctx)
 			if err != nil {
@@ -231,10 +231,8 @@ func (d *Device) readChunks(ctx context.Context, k *key, chunks chan<- chunk) er
 	return nil
 }
 
-const (
-	pinnedBuffers = 4
-	pinnedBytes   = 32 << 20
-)
+// pinnedBuffers let reading, copying and waiting for room overlap.
+const pinnedBuffers = 4
 
 // pinnedPool is page-locked host memory, which copies at the full rate of the
 // link. It is made when a key is first copied: making it takes tens of
@@ -253,7 +251,7 @@ func (p *pinnedPool) fill(d *Device, h handle) error {
 		p.ready = make(chan []byte, pinnedBuffers)
 	}
 	for len(p.all) < pinnedBuffers {
-		b, err := d.api.allocHost(h, pinnedBytes)
+		b, err := d.api.allocHost(h, d.plan.pinnedBytes)
 		if err != nil {
 			return d.explain(err, "page-locking host memory for copies")
 		}
@@ -274,7 +272,7 @@ func (p *pinnedPool) take(ctx context.Context) ([]byte, error) {
 }
 
 // put gives a buffer back, or a part of one that begins where it does.
-func (p *pinnedPool) put(b []byte) { p.ready <- b[:pinnedBytes] }
+func (p *pinnedPool) put(b []byte) { p.ready <- b[:cap(b)] }
 
 // free gives the host its memory back. Nobody may have a buffer.
 func (p *pinnedPool) free(d *Device, h handle) error {

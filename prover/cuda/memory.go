@@ -34,6 +34,10 @@ const (
 	// on the card at a time. Copying one takes 30 ms.
 	maxStreamed = 1 << 24
 
+	// maxPinnedBytes copy in less than a millisecond: long beside what a call
+	// costs, short beside the copy of a key.
+	maxPinnedBytes = 32 << 20
+
 	// scratchPerScalar is the least that a multi-exponentiation in G1 takes for
 	// each scalar; in G2 it is twice that (interlock_device_open).
 	scratchPerScalar = 100
@@ -62,6 +66,7 @@ type plan struct {
 	logDomain    int // of the largest circuit that has room
 	segment      int // points of G1 in a segment of a resident key
 	streamed     int // and of a streamed key
+	pinnedBytes  int // of page-locked host memory in each of the buffers that keys are copied through
 }
 
 func domainBytes(logDomain int) int64 { return fr.Bytes << logDomain }
@@ -70,7 +75,7 @@ func domainBytes(logDomain int) int64 { return fr.Bytes << logDomain }
 func newPlan(limitBytes int64) (plan, error) {
 	// 15 % for witnesses and circuits at least: on a card of 16 GiB that leaves
 	// room for a domain of 2^27.
-	p := plan{limitBytes: limitBytes, phaseBytes: min(limitBytes/20*17, phaseBytesMax), logDomain: maxLogDomain}
+	p := plan{limitBytes: limitBytes, phaseBytes: min(limitBytes/20*17, phaseBytesMax), logDomain: maxLogDomain, pinnedBytes: maxPinnedBytes}
 	for 3*domainBytes(p.logDomain)+tableBytes > p.phaseBytes {
 		if p.logDomain--; p.logDomain < minLogDomain {
 			return plan{}, fmt.Errorf("%d bytes of device memory are too few: raise memory_limit or free some", limitBytes)
