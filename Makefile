@@ -8,10 +8,10 @@ LDFLAGS := -X github.com/interlock-prover/interlock/shared.Version=$(VERSION)
 STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI    := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build demo test test-client test-browser soak conformance bench lint vuln generate fuzz clean
+.PHONY: help build demo test test-client test-browser soak conformance bench cuda cuda-toolchain cuda-release bench-gpu lint vuln generate fuzz clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/interlock and bin/interlock-prover, without cgo
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/interlock ./host/interlock
@@ -45,6 +45,28 @@ conformance: ## mainnet shapes and every reference case; slow
 
 bench: build ## the benchmarks; ORACLE=PROGRAM times the Rust originals in the same run
 	$(BIN)/interlock bench all $(if $(ORACLE),--oracle $(ORACLE))
+
+# All architectures that CUDA 13 and the kernels serve: Ampere to Blackwell.
+CUDA_RELEASE := 80 86 89 90 100 120
+CUDA_LIBRARY := libinterlock_cuda.so
+CUDA_BENCH   := interlock-cuda-bench
+
+cuda: ## bin/libinterlock_cuda.so for sm_90, or ARCHS="80 89 ..."; needs nvcc
+	$(MAKE) -C cuda -j $(shell nproc) all bench
+	install -d $(BIN)
+	install -m 755 build/cuda/$(CUDA_LIBRARY) build/cuda/$(CUDA_BENCH) $(BIN)/
+
+cuda-toolchain: ## nvcc from Python wheels into build/cuda-toolchain, where none is installed
+	$(MAKE) -C cuda toolchain
+
+cuda-release: ## bin/libinterlock_cuda.so for every card
+	$(MAKE) -C cuda -j $(shell nproc) all bench BUILD=../build/cuda-release ARCHS="$(CUDA_RELEASE)"
+	install -d $(BIN)
+	install -m 755 build/cuda-release/$(CUDA_LIBRARY) build/cuda-release/$(CUDA_BENCH) $(BIN)/
+
+# Everything it runs is in bin/ already, so that the machine with the card needs no compiler.
+bench-gpu: ## checks and measures cards with what is in bin/; PARTS="..." chooses
+	./cuda/bench-gpu.sh $(PARTS)
 
 lint: ## gofmt, go vet, staticcheck, golangci-lint
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
