@@ -148,10 +148,29 @@ func read(data []byte, shape Shape) (Proof, error) {
 	return p, r.Finish()
 }
 
+// Property: sparse trees are those with all their leaves.
+func TestSparse(t *testing.T) {
+	for _, shape := range shapes {
+		root, proofs := prove(shape)
+		leaves := map[uint64]fr.Element{}
+		for at := range proofs {
+			leaves[uint64(at)] = proofs[at].Leaf
+		}
+		usual := proofs[0].Leaf
+		delete(leaves, 0)
+		tree := NewSparse(shape, usual, leaves, poseidon.Hash)
+		require.Equal(t, root, tree.Root())
+		for at := range proofs {
+			require.Equal(t, proofs[at], tree.Prove(uint64(at)))
+		}
+	}
+}
+
 func TestReadBackWhatIsWritten(t *testing.T) {
 	for _, shape := range shapes {
 		_, proofs := prove(shape)
 		for _, p := range proofs {
+			require.Equal(t, encode(&p, shape), p.Append(nil, shape))
 			got, err := read(encode(&p, shape), shape)
 			require.NoError(t, err)
 			require.Equal(t, p, got)

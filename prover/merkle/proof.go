@@ -1,6 +1,7 @@
 package merkle
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -108,4 +109,49 @@ func Read(r *bincode.Reader, shape Shape) Proof {
 		path("path", shape.BaseHeight)
 	}
 	return p
+}
+
+// Append appends the form that Read reads.
+func (p *Proof) Append(to []byte, shape Shape) []byte {
+	element := func(e *fr.Element) {
+		var b [fr.Bytes]byte
+		fr.LittleEndian.PutElement(&b, *e)
+		to = append(to, b[:]...)
+	}
+	number := func(n int) { to = binary.LittleEndian.AppendUint64(to, uint64(n)) }
+	next := 0
+	path := func(height int) {
+		number(height)
+		for range height {
+			step := &p.Path[next]
+			next++
+			number(len(step.Siblings))
+			for i := range step.Siblings {
+				element(&step.Siblings[i])
+			}
+			number(step.Index)
+		}
+	}
+	variant := variantSingle
+	switch {
+	case shape.Top > 0:
+		variant = variantTop
+	case shape.Sub > 0:
+		variant = variantSub
+	}
+	to = binary.LittleEndian.AppendUint32(to, uint32(variant))
+	if variant == variantSingle {
+		element(&p.Root)
+		element(&p.Leaf)
+		path(shape.BaseHeight)
+		return to
+	}
+	path(shape.BaseHeight)
+	path(1)
+	if variant == variantTop {
+		path(1)
+	}
+	element(&p.Root)
+	element(&p.Leaf)
+	return to
 }

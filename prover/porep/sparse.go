@@ -58,8 +58,8 @@ func (sp *Sparse) Statement() (*Statement, error) {
 	}
 	copy(s.Ticket[:], sparseTicket)
 
-	data := newSparseTree(p.dataTree(), gadget.HashElement(sp.random("data", 0, 0)), nil, gadget.HashPair)
-	s.CommD = data.root()
+	data := merkle.NewSparse(p.dataTree(), gadget.HashElement(sp.random("data", 0, 0)), nil, gadget.HashPair)
+	s.CommD = data.Root()
 	s.ReplicaID = s.replicaID(sp.MinerID, sp.SectorNumber)
 
 	// Labels of all nodes that are opened. Those of parents that are not challenged
@@ -100,22 +100,22 @@ func (sp *Sparse) Statement() (*Statement, error) {
 	}
 	replicas := map[uint64]fr.Element{}
 	for _, node := range nodes {
-		replica := data.leaf(node)
+		replica := data.Leaf(node)
 		replica.Add(&replica, &labels[node][p.Layers-1])
 		replicas[node] = replica
 	}
 	var empty fr.Element
-	treeC := newSparseTree(p.Tree, empty, columns, poseidon.Hash)
-	treeR := newSparseTree(p.Tree, empty, replicas, poseidon.Hash)
-	s.CommC, s.CommRLast = treeC.root(), treeR.root()
+	treeC := merkle.NewSparse(p.Tree, empty, columns, poseidon.Hash)
+	treeR := merkle.NewSparse(p.Tree, empty, replicas, poseidon.Hash)
+	s.CommC, s.CommRLast = treeC.Root(), treeR.Root()
 	s.CommR = poseidon.Hash([]fr.Element{s.CommC, s.CommRLast})
 
 	for i, node := range nodes {
 		c := proofs[i]
-		c.Data, c.Replica = data.proof(node), treeR.proof(node)
-		c.Column.Inclusion = treeC.proof(node)
+		c.Data, c.Replica = data.Prove(node), treeR.Prove(node)
+		c.Column.Inclusion = treeC.Prove(node)
 		for j, parent := range parentsOf(graph, node) {
-			c.Parents[j].Inclusion = treeC.proof(parent)
+			c.Parents[j].Inclusion = treeC.Prove(parent)
 		}
 	}
 	for k := range partitions {
@@ -132,63 +132,4 @@ func (sp *Sparse) random(what string, i, j uint64) [32]byte {
 func parentsOf(g *graph, node uint64) []uint64 {
 	parents := g.parents(node)
 	return parents[:]
-}
-
-// sparseTree is a Merkle tree whose leaves are the same but for a few.
-type sparseTree struct {
-	arities []int
-	levels  []map[uint64]fr.Element // from the leaves upwards: nodes that are not the usual
-	usual   []fr.Element            // node of each level over usual leaves alone
-}
-
-func newSparseTree(shape merkle.Shape, usual fr.Element, leaves map[uint64]fr.Element, hash merkle.Hash) *sparseTree {
-	t := &sparseTree{shape.Arities(), []map[uint64]fr.Element{leaves}, []fr.Element{usual}}
-	for level, arity := range t.arities {
-		children := make([]fr.Element, arity)
-		parents := map[uint64]fr.Element{}
-		parent := func(at uint64) fr.Element {
-			for i := range children {
-				children[i] = t.node(level, at*uint64(arity)+uint64(i))
-			}
-			return hash(children)
-		}
-		for at := range t.levels[level] {
-			at /= uint64(arity)
-			if _, ok := parents[at]; !ok {
-				parents[at] = parent(at)
-			}
-		}
-		for i := range children {
-			children[i] = t.usual[level]
-		}
-		t.usual = append(t.usual, hash(children))
-		t.levels = append(t.levels, parents)
-	}
-	return t
-}
-
-func (t *sparseTree) node(level int, at uint64) fr.Element {
-	if x, ok := t.levels[level][at]; ok {
-		return x
-	}
-	return t.usual[level]
-}
-
-func (t *sparseTree) leaf(at uint64) fr.Element { return t.node(0, at) }
-func (t *sparseTree) root() fr.Element          { return t.node(len(t.arities), 0) }
-
-func (t *sparseTree) proof(at uint64) merkle.Proof {
-	p := merkle.Proof{Leaf: t.leaf(at), Root: t.root()}
-	for level, arity := range t.arities {
-		n := uint64(arity)
-		step := merkle.Step{Index: int(at % n)}
-		for i := range n {
-			if i != at%n {
-				step.Siblings = append(step.Siblings, t.node(level, at/n*n+i))
-			}
-		}
-		p.Path = append(p.Path, step)
-		at /= n
-	}
-	return p
 }

@@ -2,7 +2,6 @@ package post
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -354,56 +353,6 @@ func TestTruncatedIsRefused(t *testing.T) {
 		_, err = DecodeSectorProof(p, append(slices.Clone(data), 0))
 		require.EqualError(t, err, "1 bytes follow the end of the data")
 	}
-}
-
-// encode is the bincode form of a vanilla proof, field by field as filecoin-proofs and
-// storage-proofs-post declare it.
-func encode(p Params, s *SectorProof) (out []byte) {
-	element := func(e fr.Element) {
-		b := e.Bytes()
-		slices.Reverse(b[:])
-		out = append(out, b[:]...)
-	}
-	u64 := func(n int) { out = binary.LittleEndian.AppendUint64(out, uint64(n)) }
-	out = binary.LittleEndian.AppendUint64(out, s.SectorID)
-	element(s.CommR)
-	u64(1)
-	u64(len(s.Inclusions))
-	for i := range s.Inclusions {
-		in := &s.Inclusions[i]
-		variant := uint32(0)
-		heights := []int{p.Tree.BaseHeight}
-		if p.Tree.Sub > 0 {
-			variant, heights = 1, append(heights, 1)
-		}
-		if p.Tree.Top > 0 {
-			variant, heights = 2, append(heights, 1)
-		}
-		out = binary.LittleEndian.AppendUint32(out, variant)
-		if variant == 0 {
-			element(in.Root)
-			element(in.Leaf)
-		}
-		steps := in.Path
-		for _, height := range heights {
-			u64(height)
-			for _, step := range steps[:height] {
-				u64(len(step.Siblings))
-				for _, e := range step.Siblings {
-					element(e)
-				}
-				u64(step.Index)
-			}
-			steps = steps[height:]
-		}
-		if variant != 0 {
-			element(in.Root)
-			element(in.Leaf)
-		}
-	}
-	element(s.CommC)
-	element(s.CommRLast)
-	return out
 }
 
 // Whatever is decoded is what would be encoded: a vanilla proof has one form.

@@ -2,7 +2,6 @@ package update
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/stretchr/testify/require"
 
-	"github.com/interlock-prover/interlock/prover/merkle"
 )
 
 // caseNames are updates that the originals made: one partition, and two in trees of two and
@@ -62,67 +60,9 @@ func decodeAndCheck(req *Request) (*Statement, error) {
 	return s, s.Check(context.Background())
 }
 
-func littleEndian(x fr.Element) []byte {
-	var raw [fr.Bytes]byte
-	fr.LittleEndian.PutElement(&raw, x)
-	return raw[:]
-}
-
 func hexElements(elements []fr.Element) (out []string) {
 	for _, x := range elements {
 		out = append(out, hex.EncodeToString(littleEndian(x)))
-	}
-	return out
-}
-
-// encode is the bincode form of a vanilla proof, field by field as storage-proofs-update and
-// storage-proofs-core declare it.
-func encode(p Params, proof *PartitionProof) (out []byte) {
-	element := func(e fr.Element) { out = append(out, littleEndian(e)...) }
-	u64 := func(n int) { out = binary.LittleEndian.AppendUint64(out, uint64(n)) }
-	steps := func(steps []merkle.Step) {
-		u64(len(steps))
-		for _, step := range steps {
-			u64(len(step.Siblings))
-			for _, e := range step.Siblings {
-				element(e)
-			}
-			u64(step.Index)
-		}
-	}
-	inclusion := func(in *merkle.Proof, shape merkle.Shape) {
-		h := shape.BaseHeight
-		switch {
-		case shape.Top > 0:
-			out = append(out, 2, 0, 0, 0)
-			steps(in.Path[:h])
-			steps(in.Path[h : h+1])
-			steps(in.Path[h+1:])
-		case shape.Sub > 0:
-			out = append(out, 1, 0, 0, 0)
-			steps(in.Path[:h])
-			steps(in.Path[h:])
-		default:
-			out = append(out, 0, 0, 0, 0)
-			element(in.Root)
-			element(in.Leaf)
-			steps(in.Path)
-			return
-		}
-		element(in.Root)
-		element(in.Leaf)
-	}
-	element(proof.CommC)
-	u64(len(proof.ApexLeaves))
-	for _, leaf := range proof.ApexLeaves {
-		element(leaf)
-	}
-	u64(len(proof.Challenges))
-	for i := range proof.Challenges {
-		c := &proof.Challenges[i]
-		inclusion(&c.ROld, p.Tree)
-		inclusion(&c.DNew, p.dataTree())
-		inclusion(&c.RNew, p.Tree)
 	}
 	return out
 }

@@ -123,7 +123,7 @@ func TestFaultNames(t *testing.T) {
 func TestEncodingIsChecked(t *testing.T) {
 	p, err := ParamsFor(2 << 10)
 	require.NoError(t, err)
-	c, proofs := sector(p, 0)
+	c, proofs := new(Sparse).sector(p, 0)
 	part := &Partition{Params: p, Commitments: c, Proof: proofs[0]}
 	challenge := &part.Proof.Challenges[4]
 	require.NoError(t, part.checkChallenge(challenge, c.phi()))

@@ -76,7 +76,7 @@ func TestWitnessOfAnotherSize(t *testing.T) {
 func benchmarkWitness(b *testing.B, size uint64) {
 	p, err := ParamsFor(size)
 	require.NoError(b, err)
-	c, proofs := sector(p, 0)
+	c, proofs := new(Sparse).sector(p, 0)
 	part := &Partition{Params: p, Commitments: c, Proof: proofs[0]}
 	circuit := NewCircuit(p)
 	b.SetBytes(circuit.System.Layout().Bytes())
