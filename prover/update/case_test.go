@@ -10,7 +10,6 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/stretchr/testify/require"
-
 )
 
 // caseNames are updates that the originals made: one partition, and two in trees of two and
