@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,13 +33,13 @@ type benchmark struct {
 }
 
 func benchmarks() []benchmark {
-	return []benchmark{
+	return append([]benchmark{
 		{"setup", "development parameters of winning PoSt 2 KiB", (*benchRun).setup, false},
 		{"prove", "winning PoSt 2 KiB, whole requests with parameters loaded", (*benchRun).prove, false},
 		{"porep", "ten partitions of a 2 KiB PoRep, whole requests with parameters loaded, and peak memory", (*benchRun).porep, false},
 		{"sectors", "three such sectors at once: efficiency and gaps", (*benchRun).sectors, false},
 		{"memory", "runs times 8 requests of all kinds at once with 3 GiB, and without a limit: peak memory, time", (*benchRun).memory, true},
-	}
+	}, gpuBenchmarks()...)
 }
 
 // benchRun is what the benchmarks of one call share.
@@ -49,35 +50,54 @@ type benchRun struct {
 	runs   int
 	dir    string                      // scratch, with the parameters that setup made
 	setups map[blueprint]time.Duration // parameters made so far
+
+	// Of benchmarks of a device.
+	device      string          // as a gpu block names it, or cpuDevice
+	memoryLimit config.ByteSize // of its memory; 0: all
+	json        bool            // rows as JSON objects
 }
 
 func (b *benchRun) printf(format string, args ...any) { b.out(fmt.Sprintf(format, args...)) }
 
 // Bench implements shared.Toolbox. Arguments are oracle=PATH, a program that
 // makes the same proofs with the originals and is timed in the same run, and
-// runs=N.
+// runs=N; of those that measure a device (gpu-...) device=ID, memory-limit=SIZE,
+// dir=PATH, where parameters stay, and json=true.
 func (e *Engine) Bench(ctx context.Context, r shared.BenchRequest, out func(line string)) error {
 	if r.Name == makeC1Name {
 		return makeC1(ctx, r.Args, out)
 	}
-	b := &benchRun{ctx: ctx, out: out, runs: 5, setups: map[blueprint]time.Duration{}}
+	b := &benchRun{ctx: ctx, out: out, runs: 5, setups: map[blueprint]time.Duration{}, device: "0"}
+	var dir string
 	for _, arg := range r.Args {
 		name, value, _ := strings.Cut(arg, "=")
+		var err error
 		switch name {
 		case "oracle":
 			b.oracle = value
 		case "runs":
-			if _, err := fmt.Sscanf(value, "%d", &b.runs); err != nil || b.runs < 1 {
-				return &shared.InvalidRequestError{Field: "runs", Reason: fmt.Sprintf("%q is no number of runs", value)}
+			if b.runs, err = strconv.Atoi(value); err == nil && b.runs < 1 {
+				err = fmt.Errorf("%d is no number of runs", b.runs)
 			}
+		case "device":
+			b.device = value
+		case "memory-limit":
+			b.memoryLimit, err = config.ParseByteSize(value)
+		case "dir":
+			dir = value
+		case "json":
+			b.json, err = strconv.ParseBool(value)
 		default:
-			return &shared.InvalidRequestError{Field: "args", Reason: fmt.Sprintf("there is no argument %q; there are oracle=PATH and runs=N", arg)}
+			name, err = "args", fmt.Errorf("there is no argument %q; there are oracle=PATH, runs=N, device=ID, memory-limit=SIZE, dir=PATH and json=BOOL", arg)
+		}
+		if err != nil {
+			return &shared.InvalidRequestError{Field: name, Reason: err.Error()}
 		}
 	}
 	all := benchmarks()
 	if r.Name == "list" {
 		for _, m := range all {
-			b.printf("%-8s %s", m.name, m.about)
+			b.printf("%-18s %s", m.name, m.about)
 		}
 		return nil
 	}
@@ -89,20 +109,20 @@ func (e *Engine) Bench(ctx context.Context, r shared.BenchRequest, out func(line
 		}
 		chosen = all[i : i+1]
 	}
+	var remove func() error
 	var err error
-	if b.dir, err = os.MkdirTemp("", "interlock-bench-"); err != nil {
+	if b.dir, remove, err = scratch(dir); err != nil {
 		return err
 	}
-	defer os.RemoveAll(b.dir)
 	for _, m := range chosen {
 		if m.long && r.Name == "all" {
 			continue
 		}
 		if err := m.run(b); err != nil {
-			return fmt.Errorf("benchmark %s: %w", m.name, err)
+			return errors.Join(fmt.Errorf("benchmark %s: %w", m.name, err), remove())
 		}
 	}
-	return nil
+	return remove()
 }
 
 const benchCase = "winning-2KiB"
@@ -168,7 +188,7 @@ func (b *benchRun) prove() error {
 }
 
 func (b *benchRun) porep() error {
-	request, folder, err := b.sector(1)
+	request, folder, err := b.sector(benchPoRep, 1)
 	if err != nil {
 		return err
 	}
@@ -177,9 +197,9 @@ func (b *benchRun) porep() error {
 
 // sector makes the phase-1 output of a sector that nobody sealed, in a folder as
 // the peer reads it.
-func (b *benchRun) sector(number uint64) (r shared.Request, folder string, err error) {
+func (b *benchRun) sector(circuit shared.CircuitRequest, number uint64) (r shared.Request, folder string, err error) {
 	sparse := porep.Sparse{
-		SectorSize: uint64(benchPoRep.SectorSize), Variant: porep.V1_1, Partitions: benchPoRep.Partitions,
+		SectorSize: uint64(circuit.SectorSize), Variant: porep.V1_1, Partitions: circuit.Partitions,
 		Seed: number, MinerID: 1000, SectorNumber: number,
 	}
 	s, err := sparse.Statement()
@@ -269,7 +289,7 @@ func (b *benchRun) sectors() error {
 	defer e.Close()
 	var ids []shared.JobID
 	for number := range uint64(3) {
-		request, _, err := b.sector(number)
+		request, _, err := b.sector(benchPoRep, number)
 		if err != nil {
 			return err
 		}
@@ -347,7 +367,7 @@ func (b *benchRun) allKinds() ([]shared.Request, error) {
 	}
 	var all []shared.Request
 	for run := range b.runs {
-		porep, _, err := b.sector(uint64(run))
+		porep, _, err := b.sector(benchPoRep, uint64(run))
 		if err != nil {
 			return nil, err
 		}

@@ -10,8 +10,9 @@ import (
 )
 
 func newBenchCommand(s streams, g *globals) *cobra.Command {
-	var oracle string
+	var oracle, device, memoryLimit, dir string
 	var runs int
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "bench NAME",
 		Short: "run a benchmark; 'list' names them, 'all' runs them all",
@@ -19,8 +20,24 @@ func newBenchCommand(s streams, g *globals) *cobra.Command {
 	}
 	c.Flags().StringVar(&oracle, "oracle", "", "`PROGRAM` that makes the same proofs with the Rust originals, timed in the same run")
 	c.Flags().IntVar(&runs, "runs", 5, "how often a proof is timed")
+	c.Flags().StringVar(&device, "device", "0", "the card that gpu-... benchmarks measure: an `ID` as in a gpu block, or cpu")
+	c.Flags().StringVar(&memoryLimit, "memory-limit", "", "how much of the card's memory they may use, such as `16GiB` (default: all)")
+	c.Flags().StringVar(&dir, "dir", "", "where they keep parameters for the next time: `PATH` (default: a temporary directory)")
+	c.Flags().BoolVar(&asJSON, "json", false, "their results as JSON, an object a line")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		req := shared.BenchRequest{Name: args[0], Args: []string{"runs=" + strconv.Itoa(runs)}}
+		req := shared.BenchRequest{Name: args[0], Args: []string{
+			"runs=" + strconv.Itoa(runs), "device=" + device, "json=" + strconv.FormatBool(asJSON),
+		}}
+		if memoryLimit != "" {
+			req.Args = append(req.Args, "memory-limit="+memoryLimit)
+		}
+		if dir != "" {
+			path, err := absolute(dir)
+			if err != nil {
+				return err
+			}
+			req.Args = append(req.Args, "dir="+path)
+		}
 		if oracle != "" {
 			path, err := absolute(oracle)
 			if err != nil {
