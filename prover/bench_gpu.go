@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/interlock-prover/interlock/examples/inputs"
+	"github.com/interlock-prover/interlock/prover/cuda"
 	"github.com/interlock-prover/interlock/prover/post"
 	"github.com/interlock-prover/interlock/prover/update"
 	"github.com/interlock-prover/interlock/shared"
@@ -383,7 +384,7 @@ func (b *benchRun) printJSON(row any) error {
 
 // devicePeak is the most memory that the engine's card held; 0 on the CPU.
 func (e *Engine) devicePeak() int64 {
-	card, ok := e.device.(interface{ MemoryUsed() (used, peak int64) })
+	card, ok := e.device.(*cuda.Device)
 	if !ok {
 		return 0
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/interlock-prover/interlock/prover/cuda"
 	"github.com/interlock-prover/interlock/prover/groth16"
 	"github.com/interlock-prover/interlock/prover/params"
 	"github.com/interlock-prover/interlock/shared"
@@ -78,7 +79,7 @@ func (e *Engine) SetupParams(ctx context.Context, r shared.SetupRequest, progres
 		return shared.SetupResult{}, err
 	}
 	e.log.Warn("making INSECURE development parameters", "set", b.set().ID, "dir", r.Dir)
-	made, err := b.set().SetupInsecure(ctx, c.groth, r.Dir, nil, reporter(start, "points made", progress))
+	made, err := b.set().SetupInsecure(ctx, c.groth, r.Dir, e.multiplier(), reporter(start, "points made", progress))
 	if err != nil {
 		return shared.SetupResult{}, atBoundary(err)
 	}
@@ -88,6 +89,15 @@ func (e *Engine) SetupParams(ctx context.Context, r shared.SetupRequest, progres
 		ParamsBytes: made.ParamsBytes, VKBytes: made.VKBytes,
 		Elapsed: time.Since(start),
 	}, nil
+}
+
+// multiplier makes the points of parameters: a card if one proves, else nil, the
+// CPU.
+func (e *Engine) multiplier() params.Multiplier {
+	if card, ok := e.device.(*cuda.Device); ok {
+		return card.Multiplier()
+	}
+	return nil
 }
 
 // writable makes a directory if there is none, and finds out whether files can be

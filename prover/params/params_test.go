@@ -223,6 +223,40 @@ func TestSetupProgress(t *testing.T) {
 	require.Equal(t, total, last)
 }
 
+// smallBatches multiplies on the CPU, few scalars at a time, until a call fails.
+type smallBatches struct {
+	Multiplier
+	calls, failAt int
+}
+
+var errMultiplier = errors.New("the card is gone")
+
+func (m *smallBatches) Batch() int { return 7 }
+
+func (m *smallBatches) MultiplesG1(ctx context.Context, points []byte, scalars []fr.Element) error {
+	if m.calls++; m.calls == m.failAt {
+		return errMultiplier
+	}
+	return m.Multiplier.MultiplesG1(ctx, points, scalars)
+}
+
+// The file does not depend on who makes the points, nor in what batches; if they
+// cannot be made there is none.
+func TestSetupWithAnotherMultiplier(t *testing.T) {
+	_, circuit, want := setup(t, 100)
+	cpu, err := newCPUMultiplier(t.Context(), 7, 7)
+	require.NoError(t, err)
+	got, err := testSet.SetupInsecure(t.Context(), circuit, t.TempDir(), &smallBatches{Multiplier: cpu}, nil)
+	require.NoError(t, err)
+	require.Equal(t, want.ParamsSHA256, got.ParamsSHA256)
+	require.Equal(t, want.ParamsBytes, got.ParamsBytes)
+
+	dir := t.TempDir()
+	_, err = testSet.SetupInsecure(t.Context(), circuit, dir, &smallBatches{Multiplier: cpu, failAt: 20}, nil)
+	require.ErrorIs(t, err, errMultiplier)
+	require.Empty(t, names(t, dir))
+}
+
 // A setup that fails or is cancelled leaves nothing behind.
 func TestSetupLeavesNothingHalf(t *testing.T) {
 	t.Run("cancelled while writing", func(t *testing.T) {
