@@ -11,6 +11,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
+	"github.com/consensys/gnark-crypto/utils"
 
 	"github.com/interlock-prover/interlock/prover/constraint"
 	"github.com/interlock-prover/interlock/prover/groth16"
@@ -397,7 +398,7 @@ func quotient(f *constraint.Flat, n int, w *witness.Witness) []fr.Element {
 		h[i].Mul(&h[i], &z)
 	}
 	d.FFTInverse(h, fft.DIF, fft.OnCoset())
-	fft.BitReverse(h)
+	utils.BitReverse(h)
 	return h
 }
 

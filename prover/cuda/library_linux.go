@@ -170,7 +170,7 @@ func (l *loaded) calls() map[any]string {
 
 // cError, cInfo and cSystem are the structs of interlock_cuda.h.
 type cError struct {
-	kind, cudaCode        int32
+	_, cudaCode           int32 // the kind is what the call returns
 	bytesAsked, bytesFree uint64
 	message               [256]byte
 }

@@ -9,6 +9,7 @@ import (
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
+	"github.com/consensys/gnark-crypto/utils"
 )
 
 const (
@@ -56,7 +57,7 @@ var newProbe = sync.OnceValue(func() *probeCase {
 	p.transformed = append(p.transformed, p.values...)
 	domain := fft.NewDomain(probeTransform)
 	domain.FFT(p.transformed, fft.DIF)
-	fft.BitReverse(p.transformed)
+	utils.BitReverse(p.transformed)
 	return p
 })
 
