@@ -61,14 +61,13 @@ Fr coset_shift() {
 
 // A transform of 2^log_size samples against the polynomial's values at some points of the domain,
 // and its inverse against the samples.
-void check_transform(int log_size, Domain domain, Twiddles twiddles, cudaStream_t stream) {
+void check_transform(int log_size, Domain domain, Twiddles twiddles, const Stream& stream) {
     const size_t n = size_t(1) << log_size;
     const std::string name =
         "ntt 2^" + std::to_string(log_size) + (domain == Domain::COSET ? " on the coset" : "");
     DeviceBuffer<Fr> data(n, stream), original(n, stream), work(n, stream);
     fill_samples(original.get(), n, 11, stream);
-    check(cudaMemcpyAsync(data.get(), original.get(), data.bytes(), cudaMemcpyDefault, stream),
-          "copy");
+    copy(data.get(), original.get(), n, stream);
     const Transform forward(log_size, Direction::FORWARD, twiddles, stream);
     const Transform backward(log_size, Direction::INVERSE, twiddles, stream);
     forward.run(data.get(), work.get(), domain, stream);
@@ -80,16 +79,13 @@ void check_transform(int log_size, Domain domain, Twiddles twiddles, cudaStream_
         if (domain == Domain::COSET) x = x * coset_shift();
         const Fr want = evaluate(original.get(), n, x, stream);
         Fr got;
-        check(cudaMemcpyAsync(&got, data.get() + k, sizeof(got), cudaMemcpyDefault, stream),
-              "copy");
-        synchronize(stream);
+        stream.fetch(&got, data.get() + k, 1);
         if (!expect(got == want, name + " at " + std::to_string(k))) return;
     }
     backward.run(data.get(), work.get(), domain, stream);
     std::vector<Fr> a(n), b(n);
-    data.download(a.data(), n);
-    original.download(b.data(), n);
-    synchronize(stream);
+    stream.fetch(a.data(), data.get(), n);
+    stream.fetch(b.data(), original.get(), n);
     expect(std::memcmp(a.data(), b.data(), n * sizeof(Fr)) == 0, name + " and back");
 }
 
@@ -118,7 +114,7 @@ std::string msm_name(int group, size_t count, const MsmPlan& plan) {
 
 // Small multiplications with every special case against the sum of host multiples.
 template <class F>
-void check_small_msm(size_t count, const MsmPlan& plan, cudaStream_t stream) {
+void check_small_msm(size_t count, const MsmPlan& plan, const Stream& stream) {
     constexpr int BASES = 7;
     std::vector<Affine<F>> points(count);
     std::vector<Fr> scalars = host_samples(count, 5);
@@ -146,19 +142,45 @@ void check_small_msm(size_t count, const MsmPlan& plan, cudaStream_t stream) {
         }
     }
     if (count % 32 != 0) bits[count / 32] |= ~0u << (count % 32);  // to be ignored
-    const Bases<F> bases(points.data(), count, plan, stream);
+    Bases<F> bases(count, plan, stream);
+    bases.load(0, count, points.data(), stream);
     DeviceBuffer<Fr> on_device(count, stream);
-    on_device.upload(scalars.data(), count);
+    copy(on_device.get(), scalars.data(), count, stream);
     DeviceBuffer<uint32_t> bits_on_device(bits.size(), stream);
-    bits_on_device.upload(bits.data(), bits.size());
+    copy(bits_on_device.get(), bits.data(), bits.size(), stream);
     const std::string name = msm_name(Group<F>::NUMBER, count, plan);
-    expect(msm(bases, on_device.get(), count, ScalarForm::MONTGOMERY, stream) == want.to_affine(),
-           name);
-    expect(msm_bits(bases, bits_on_device.get(), count, stream) == want_bits.to_affine(),
-           name + ", bits");
+    const Scalars montgomery = {on_device.get(), count, ScalarForm::MONTGOMERY};
+    expect(msm(bases, montgomery, plan, stream).to_affine() == want.to_affine(), name);
+    expect(
+        msm_bits(bases, bits_on_device.get(), count, stream).to_affine() == want_bits.to_affine(),
+        name + ", bits");
+
+    // Base i for scalar n-1-i, by an index map; and little scratch memory, so that it is done in
+    // parts.
+    std::vector<uint32_t> base_of(count);
+    std::vector<Fr> backwards(count);
+    for (size_t i = 0; i < count; i++) {
+        base_of[i] = uint32_t(count - 1 - i);
+        backwards[i] = scalars[base_of[i]];
+    }
+    DeviceBuffer<uint32_t> map(count, stream);
+    copy(map.get(), base_of.data(), count, stream);
+    DeviceBuffer<Fr> reversed(count, stream);
+    copy(reversed.get(), backwards.data(), count, stream);
+    const Scalars mapped = {reversed.get(), count, ScalarForm::MONTGOMERY, map.get()};
+    expect(msm(bases, mapped, plan, stream).to_affine() == want.to_affine(), name + ", mapped");
+    const Stream narrow(stream.pool(), 100 * sizeof(Affine<F>));
+    synchronize(stream);
+    expect(msm(bases, mapped, plan, narrow).to_affine() == want.to_affine(),
+           name + ", mapped, in parts");
+    expect(
+        msm_bits(bases, bits_on_device.get(), count, narrow).to_affine() == want_bits.to_affine(),
+        name + ", bits, in parts");
+
     for (Fr& s : scalars) s = s.to_canonical();
-    on_device.upload(scalars.data(), count);
-    expect(msm(bases, on_device.get(), count, ScalarForm::CANONICAL, stream) == want.to_affine(),
+    copy(on_device.get(), scalars.data(), count, stream);
+    const Scalars canonical = {on_device.get(), count, ScalarForm::CANONICAL};
+    expect(msm(bases, canonical, plan, stream).to_affine() == want.to_affine(),
            name + ", canonical");
 }
 
@@ -167,23 +189,48 @@ void check_interface() {
     interlock_error error;
     int32_t devices = 0;
     expect(interlock_version() == INTERLOCK_CUDA_VERSION, "version");
-    expect(interlock_device_count(&devices, &error) == INTERLOCK_OK && devices > 0, "device count");
-    interlock_device info;
-    expect(interlock_device_info(0, &info, &error) == INTERLOCK_OK, "device info");
+    expect(interlock_count_devices(&devices, &error) == INTERLOCK_OK && devices > 0, "device count");
+    interlock_device_info info;
+    expect(interlock_describe_device(0, &info, &error) == INTERLOCK_OK, "device info");
     std::printf(
-        "{\"what\":\"device\",\"name\":\"%s\",\"uuid_length\":%zu,\"multiprocessors\":%d,"
-        "\"memory\":%llu}\n",
-        info.name, std::strlen(info.uuid), info.multiprocessors,
-        (unsigned long long)info.memory_bytes);
-    expect(interlock_device_info(devices, &info, &error) == INTERLOCK_NO_DEVICE, "no such device");
+        "{\"what\":\"device\",\"name\":\"%s\",\"uuid_length\":%zu,\"pci_address\":\"%s\","
+        "\"multiprocessors\":%d,\"memory\":%llu,\"free\":%llu,\"driver\":%d}\n",
+        info.name, std::strlen(info.uuid), info.pci_address, info.multiprocessors,
+        (unsigned long long)info.memory_bytes, (unsigned long long)info.free_bytes,
+        info.driver_version);
+    expect(interlock_describe_device(devices, &info, &error) == INTERLOCK_NO_DEVICE, "no such device");
+    interlock_device* device = nullptr;
     interlock_context* context = nullptr;
-    if (!expect(interlock_context_create(0, &context, &error) == INTERLOCK_OK, "context")) return;
+    constexpr uint64_t LIMIT = uint64_t(256) << 20;
+    expect(interlock_device_open(0, LIMIT, 1, &device, &error) == INTERLOCK_BAD_ARGUMENT,
+           "too little scratch memory is refused");
+    if (!expect(interlock_device_open(0, LIMIT, INTERLOCK_LEAST_SCRATCH_BYTES, &device, &error) ==
+                        INTERLOCK_OK &&
+                    interlock_context_create(device, &context, &error) == INTERLOCK_OK,
+                "device and context")) {
+        return;
+    }
 
     void* memory = nullptr;
     expect(interlock_device_alloc(context, uint64_t(1) << 50, &memory, &error) ==
                    INTERLOCK_OUT_OF_MEMORY &&
                error.bytes_asked == uint64_t(1) << 50 && error.bytes_free > 0,
            "out of memory says what was asked and what is free");
+    // Beyond the pool's limit, though the device has it; then what the limit allows.
+    expect(interlock_device_alloc(context, LIMIT - (LIMIT >> 3), &memory, &error) == INTERLOCK_OK,
+           "most of the pool");
+    void* second = nullptr;
+    expect(interlock_device_alloc(context, LIMIT / 2, &second, &error) == INTERLOCK_OUT_OF_MEMORY &&
+               error.bytes_asked == LIMIT / 2 && error.bytes_free <= LIMIT >> 3,
+           "an allocation beyond the limit fails");
+    uint64_t used = 0, peak = 0;
+    expect(interlock_device_memory(device, &used, &peak, &error) == INTERLOCK_OK &&
+               used >= LIMIT - (LIMIT >> 3) && used <= LIMIT && peak >= used,
+           "memory in use");
+    expect(interlock_device_free(context, memory, &error) == INTERLOCK_OK &&
+               interlock_device_alloc(context, LIMIT / 2, &memory, &error) == INTERLOCK_OK &&
+               interlock_device_free(context, memory, &error) == INTERLOCK_OK,
+           "memory again after a failure");
     expect(interlock_ntt(context, nullptr, 3, 0, 0, &error) == INTERLOCK_BAD_ARGUMENT,
            "ntt of nothing is refused");
     constexpr size_t N = 256;
@@ -206,18 +253,25 @@ void check_interface() {
     Fr sum = Fr::zero();
     for (const Fr& v : values) sum = sum + v;
     expect(
-        interlock_bases_create(context, 2, points.data(), N, 1, &bases, &error) == INTERLOCK_OK &&
+        interlock_bases_create(context, 2, N, 1, &bases, &error) == INTERLOCK_OK &&
+            interlock_bases_load(context, bases, 0, N, points.data(), 0, &error) == INTERLOCK_OK &&
             interlock_msm(context, bases, values.data(), N, 1, &result, &error) == INTERLOCK_OK &&
-            result == multiple_of_generator<Fp2>(sum),
+            result == multiple_of_generator<Fp2>(sum) && interlock_kernel_milliseconds(context) > 0,
         "msm through the interface");
     expect(interlock_msm(context, bases, values.data(), N + 1, 1, &result, &error) ==
                INTERLOCK_BAD_ARGUMENT,
            "more scalars than bases are refused");
     interlock_bases_destroy(bases);
+    expect(interlock_bases_create(context, 1, uint64_t(1) << 30, 1, &bases, &error) ==
+               INTERLOCK_OUT_OF_MEMORY,
+           "bases beyond the limit fail");
+    expect(interlock_device_memory(device, &used, &peak, &error) == INTERLOCK_OK && used == 0,
+           "nothing is in use in the end");
     interlock_context_destroy(context);
+    interlock_device_close(device);
 }
 
-void check_all(int max_log, cudaStream_t stream) {
+void check_all(int max_log, const Stream& stream) {
     int before = failures;
     expect(compare_fields_with_host(4096, stream) == 0, "fields on device and host");
     passed("fields on device and host", before);
@@ -263,7 +317,7 @@ void check_all(int max_log, cudaStream_t stream) {
     passed("interface", before);
 }
 
-void measure_ntt(int max_log, cudaStream_t stream) {
+void measure_ntt(int max_log, const Stream& stream) {
     for (int log_size : {19, 20, 22, 24, 26, 27}) {
         for (Twiddles twiddles : {Twiddles::WHOLE, Twiddles::SPLIT}) {
             if (log_size > max_log) continue;
@@ -294,7 +348,7 @@ void measure_ntt(int max_log, cudaStream_t stream) {
 // bases on the device are made anew for each plan only where it wants multiples.
 template <class F>
 void measure_msm(int log_size, const std::vector<MsmPlan>& plans, bool from_host,
-                 cudaStream_t stream) {
+                 const Stream& stream) {
     const size_t n = size_t(1) << log_size;
     constexpr uint64_t SEED = 77;
     DeviceBuffer<Affine<F>> points(n, stream);
@@ -304,11 +358,13 @@ void measure_msm(int log_size, const std::vector<MsmPlan>& plans, bool from_host
     const Affine<F> want = multiple_of_generator<F>(weighted_sum(scalars.get(), n, SEED, stream));
     for (const MsmPlan& plan : plans) {
         const auto begin = std::chrono::steady_clock::now();
-        const Bases<F> bases(points.get(), n, plan, stream);
+        Bases<F> bases(n, plan, stream);
+        bases.load(0, n, points.get(), stream);
         const std::chrono::duration<double> load = std::chrono::steady_clock::now() - begin;
         Affine<F> got;
         const double ms = median_ms(stream, log_size > 24 ? 2 : 4, [&] {
-            got = msm(bases, scalars.get(), n, ScalarForm::MONTGOMERY, stream);
+            const Scalars s = {scalars.get(), n, ScalarForm::MONTGOMERY};
+            got = msm(bases, s, plan, stream).to_affine();
         });
         const bool ok = expect(got == want, msm_name(Group<F>::NUMBER, n, plan));
         std::printf(
@@ -323,14 +379,15 @@ void measure_msm(int log_size, const std::vector<MsmPlan>& plans, bool from_host
     Fr* pinned = nullptr;
     check(cudaHostAlloc(reinterpret_cast<void**>(&pinned), n * sizeof(Fr), cudaHostAllocDefault),
           "pinned memory");
-    scalars.download(pinned, n);
-    synchronize(stream);
+    stream.fetch(pinned, scalars.get(), n);
     const MsmPlan plan = plans.front();
-    const Bases<F> bases(points.get(), n, plan, stream);
+    Bases<F> bases(n, plan, stream);
+    bases.load(0, n, points.get(), stream);
     Affine<F> got;
     const double ms = median_ms(stream, log_size > 24 ? 2 : 4, [&] {
-        scalars.upload(pinned, n);
-        got = msm(bases, scalars.get(), n, ScalarForm::MONTGOMERY, stream);
+        copy(scalars.get(), pinned, n, stream);
+        const Scalars s = {scalars.get(), n, ScalarForm::MONTGOMERY};
+        got = msm(bases, s, plan, stream).to_affine();
     });
     const bool ok = expect(got == want, "msm with scalars from the host");
     std::printf(
@@ -341,12 +398,13 @@ void measure_msm(int log_size, const std::vector<MsmPlan>& plans, bool from_host
 }
 
 template <class F>
-void measure_bits(int log_size, cudaStream_t stream) {
+void measure_bits(int log_size, const Stream& stream) {
     const size_t n = size_t(1) << log_size;
     constexpr uint64_t SEED = 78;
     DeviceBuffer<Affine<F>> points(n, stream);
     fill_bases(points.get(), n, SEED, stream);
-    const Bases<F> bases(points.get(), n, MsmPlan::choose(n, 1), stream);
+    Bases<F> bases(n, MsmPlan::choose(n, 1), stream);
+    bases.load(0, n, points.get(), stream);
     points.reset();
     std::vector<uint32_t> bits(n / 32);
     uint64_t sum = 0;
@@ -360,10 +418,10 @@ void measure_bits(int log_size, cudaStream_t stream) {
     k.v[0] = uint32_t(sum), k.v[1] = uint32_t(sum >> 32);
     const Affine<F> want = multiple_of_generator<F>(k.to_montgomery());
     DeviceBuffer<uint32_t> on_device(bits.size(), stream);
-    on_device.upload(bits.data(), bits.size());
+    copy(on_device.get(), bits.data(), bits.size(), stream);
     Affine<F> got;
     const double ms =
-        median_ms(stream, 4, [&] { got = msm_bits(bases, on_device.get(), n, stream); });
+        median_ms(stream, 4, [&] { got = msm_bits(bases, on_device.get(), n, stream).to_affine(); });
     const bool ok = expect(got == want, "msm of bits");
     std::printf("{\"what\":\"msm_bits_g%d\",\"log\":%d,\"ms\":%.3f,\"ok\":%s}\n", Group<F>::NUMBER,
                 log_size, ms, ok ? "true" : "false");
@@ -379,12 +437,8 @@ std::vector<MsmPlan> plans(int log_size, std::initializer_list<int> multiples) {
 int run(const std::set<std::string>& parts, int max_log) {
     const auto wanted = [&](const char* part) { return parts.empty() || parts.count(part) != 0; };
     check(cudaSetDevice(0), "choosing the device");
-    cudaMemPool_t pool;
-    check(cudaDeviceGetDefaultMemPool(&pool, 0), "memory pool");
-    uint64_t keep = UINT64_MAX;
-    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), "memory pool");
-    cudaStream_t stream;
-    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+    MemoryPool pool(0, 0);
+    const Stream stream(pool, 0);
     if (wanted("check")) check_all(max_log, stream);
     if (wanted("throughput")) measure_throughput(stream);
     if (wanted("ntt")) measure_ntt(max_log, stream);

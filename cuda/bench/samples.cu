@@ -54,10 +54,9 @@ __global__ void __launch_bounds__(BLOCK)
     partial[t] = sum;
 }
 
-Fr sum_up(const DeviceBuffer<Fr>& partial, cudaStream_t stream) {
+Fr sum_up(const DeviceBuffer<Fr>& partial, const Stream& stream) {
     std::vector<Fr> host(partial.count());
-    partial.download(host.data(), host.size());
-    synchronize(stream);
+    stream.fetch(host.data(), partial.get(), host.size());
     Fr sum = Fr::zero();
     for (const Fr& e : host) sum = sum + e;
     return sum;
@@ -102,14 +101,13 @@ __global__ void __launch_bounds__(BLOCK) apply_all(Field<P>* results, uint32_t c
 }
 
 template <class P>
-size_t compare(size_t count, cudaStream_t stream) {
+size_t compare(size_t count, const Stream& stream) {
     using F = Field<P>;
     DeviceBuffer<F> results(count * OPERATIONS, stream);
     apply_all<P><<<blocks_for(count, BLOCK), BLOCK, 0, stream>>>(results.get(), uint32_t(count));
     check_launch("apply_all");
     std::vector<F> got(results.count());
-    results.download(got.data(), got.size());
-    synchronize(stream);
+    stream.fetch(got.data(), results.get(), got.size());
     size_t wrong = 0;
     for (size_t i = 0; i < count; i++) {
         F a, b, want[OPERATIONS];
@@ -133,13 +131,13 @@ Affine<Fp2> generator<Fp2>() {
 
 }  // namespace
 
-void fill_samples(Fr* values, size_t count, uint64_t seed, cudaStream_t stream) {
+void fill_samples(Fr* values, size_t count, uint64_t seed, const Stream& stream) {
     fill<<<blocks_for(count, BLOCK), BLOCK, 0, stream>>>(values, uint32_t(count), seed);
     check_launch("fill");
 }
 
 template <class F>
-void fill_bases(Affine<F>* bases, size_t count, uint64_t seed, cudaStream_t stream) {
+void fill_bases(Affine<F>* bases, size_t count, uint64_t seed, const Stream& stream) {
     std::vector<Affine<F>> table(4 * 256, Affine<F>::infinity());
     Xyzz<F> step = Xyzz<F>::from(generator<F>());
     for (size_t j = 0; j < 4; j++) {
@@ -151,17 +149,17 @@ void fill_bases(Affine<F>* bases, size_t count, uint64_t seed, cudaStream_t stre
         step = p;
     }
     DeviceBuffer<Affine<F>> on_device(table.size(), stream);
-    on_device.upload(table.data(), table.size());
+    copy(on_device.get(), table.data(), table.size(), stream);
     multiples<F><<<blocks_for(count, BLOCK), BLOCK, 0, stream>>>(on_device.get(), uint32_t(count),
                                                                  seed, bases);
     check_launch("multiples");
     synchronize(stream);
 }
 
-template void fill_bases(Affine<Fp>*, size_t, uint64_t, cudaStream_t);
-template void fill_bases(Affine<Fp2>*, size_t, uint64_t, cudaStream_t);
+template void fill_bases(Affine<Fp>*, size_t, uint64_t, const Stream&);
+template void fill_bases(Affine<Fp2>*, size_t, uint64_t, const Stream&);
 
-Fr weighted_sum(const Fr* scalars, size_t count, uint64_t seed, cudaStream_t stream) {
+Fr weighted_sum(const Fr* scalars, size_t count, uint64_t seed, const Stream& stream) {
     DeviceBuffer<Fr> partial(SUM_THREADS, stream);
     sum_weighted<<<SUM_THREADS / BLOCK, BLOCK, 0, stream>>>(scalars, uint32_t(count), seed,
                                                             partial.get());
@@ -169,7 +167,7 @@ Fr weighted_sum(const Fr* scalars, size_t count, uint64_t seed, cudaStream_t str
     return sum_up(partial, stream);
 }
 
-Fr evaluate(const Fr* coefficients, size_t count, const Fr& x, cudaStream_t stream) {
+Fr evaluate(const Fr* coefficients, size_t count, const Fr& x, const Stream& stream) {
     DeviceBuffer<Fr> partial(SUM_THREADS, stream);
     evaluate_parts<<<SUM_THREADS / BLOCK, BLOCK, 0, stream>>>(coefficients, uint32_t(count), x,
                                                               partial.get());
@@ -177,7 +175,7 @@ Fr evaluate(const Fr* coefficients, size_t count, const Fr& x, cudaStream_t stre
     return sum_up(partial, stream);
 }
 
-size_t compare_fields_with_host(size_t count, cudaStream_t stream) {
+size_t compare_fields_with_host(size_t count, const Stream& stream) {
     return compare<FrParams>(count, stream) + compare<FpParams>(count, stream);
 }
 

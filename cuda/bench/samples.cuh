@@ -30,23 +30,23 @@ IL_HD inline uint32_t sample_multiple(uint64_t seed, uint64_t index) {
 }
 
 // values[i] = sample(seed, i).
-void fill_samples(Fr* values, size_t count, uint64_t seed, cudaStream_t stream);
+void fill_samples(Fr* values, size_t count, uint64_t seed, const Stream& stream);
 
 // bases[i] = sample_multiple(seed, i) * generator.
 template <class F>
-void fill_bases(Affine<F>* bases, size_t count, uint64_t seed, cudaStream_t stream);
+void fill_bases(Affine<F>* bases, size_t count, uint64_t seed, const Stream& stream);
 
 // The sum over i of scalars[i] * sample_multiple(seed, i); form as kept.
-Fr weighted_sum(const Fr* scalars, size_t count, uint64_t seed, cudaStream_t stream);
+Fr weighted_sum(const Fr* scalars, size_t count, uint64_t seed, const Stream& stream);
 
 // The value at x of the polynomial whose coefficients are on the device.
-Fr evaluate(const Fr* coefficients, size_t count, const Fr& x, cudaStream_t stream);
+Fr evaluate(const Fr* coefficients, size_t count, const Fr& x, const Stream& stream);
 
 // Applies field operations to count samples on the device and compares with the host; returns the
 // number that differ.
-size_t compare_fields_with_host(size_t count, cudaStream_t stream);
+size_t compare_fields_with_host(size_t count, const Stream& stream);
 
-extern template void fill_bases(Affine<Fp>*, size_t, uint64_t, cudaStream_t);
-extern template void fill_bases(Affine<Fp2>*, size_t, uint64_t, cudaStream_t);
+extern template void fill_bases(Affine<Fp>*, size_t, uint64_t, const Stream&);
+extern template void fill_bases(Affine<Fp2>*, size_t, uint64_t, const Stream&);
 
 }  // namespace interlock

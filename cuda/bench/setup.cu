@@ -51,7 +51,7 @@ Fr repeated(uint32_t word) {
 }
 
 template <class F>
-bool check_group(cudaStream_t stream) {
+bool check_group(const Stream& stream) {
     std::vector<Fr> scalars = {Fr::one(), Fr::one().doubled(), -Fr::one()};
     for (uint32_t word : {1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
         scalars.push_back(repeated(word));
@@ -72,7 +72,7 @@ bool check_group(cudaStream_t stream) {
 }
 
 template <class F>
-bool measure_group(int group, int log_count, cudaStream_t stream) {
+bool measure_group(int group, int log_count, const Stream& stream) {
     const size_t n = (size_t(1) << log_count) + 12345;  // the last pass is a part of one
     DeviceBuffer<Fr> scalars(n, stream);
     fill_samples(scalars.get(), n, 41, stream);
@@ -99,11 +99,11 @@ bool measure_group(int group, int log_count, cudaStream_t stream) {
 
 }  // namespace
 
-bool check_generator_multiples(cudaStream_t stream) {
+bool check_generator_multiples(const Stream& stream) {
     return check_group<Fp>(stream) && check_group<Fp2>(stream);
 }
 
-bool measure_generator_multiples(cudaStream_t stream) {
+bool measure_generator_multiples(const Stream& stream) {
     return measure_group<Fp>(1, 24, stream) && measure_group<Fp2>(2, 22, stream);
 }
 

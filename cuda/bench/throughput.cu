@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(128, 4) products(F* out) {
 }
 
 template <class Launch>
-void measure(const char* what, double operations, cudaStream_t stream, Launch launch) {
+void measure(const char* what, double operations, const Stream& stream, Launch launch) {
     const double ms = median_ms(stream, 5, launch);
     std::printf("{\"what\":\"throughput\",\"of\":\"%s\",\"giga_per_second\":%.1f}\n", what,
                 operations / ms * 1e-6);
@@ -127,7 +127,7 @@ void measure(const char* what, double operations, cudaStream_t stream, Launch la
 
 }  // namespace
 
-void measure_throughput(cudaStream_t stream) {
+void measure_throughput(const Stream& stream) {
     int device = 0, sms = 0;
     check(cudaGetDevice(&device), "device");
     check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "multiprocessors");

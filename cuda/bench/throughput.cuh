@@ -1,11 +1,11 @@
 // Rates of single instructions and of field products on the device.
 #pragma once
 
-#include <cuda_runtime.h>
+#include "device/device.cuh"
 
 namespace interlock {
 
 // Prints one JSON line for each.
-void measure_throughput(cudaStream_t stream);
+void measure_throughput(const Stream& stream);
 
 }  // namespace interlock

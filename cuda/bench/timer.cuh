@@ -12,7 +12,7 @@ namespace interlock {
 // The median time of some runs after one that is not counted, in milliseconds. Host time around
 // launch and wait: what a caller sees.
 template <class Work>
-double median_ms(cudaStream_t stream, int runs, Work work) {
+double median_ms(const Stream& stream, int runs, Work work) {
     std::vector<double> times;
     for (int i = 0; i <= runs; i++) {
         synchronize(stream);

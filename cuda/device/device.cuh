@@ -34,23 +34,96 @@ inline void check(cudaError_t code, const char* doing) {
 // After each kernel launch.
 inline void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
 
-// Owns a stretch of device memory. Memory comes from the device's stream-ordered pool, so that
-// taking and giving back costs microseconds once the pool has grown.
+// The device memory that the library may take: a pool of one device with a hard limit. What is given
+// back stays in the pool, since giving gigabytes back to the driver and asking for them again takes
+// longer than many a kernel.
+class MemoryPool {
+  public:
+    // The device must be current. limit_bytes 0: all the memory that it has.
+    MemoryPool(int device, size_t limit_bytes);
+    ~MemoryPool();
+    MemoryPool(const MemoryPool&) = delete;
+    MemoryPool& operator=(const MemoryPool&) = delete;
+
+    size_t limit_bytes() const { return limit_bytes_; }
+    size_t used_bytes() const;  // now
+    size_t peak_bytes() const;  // the most since the pool was made
+
+    // Memory for work on the stream from here on. Throws a DeviceError with what was asked for and
+    // what is free.
+    void* allocate(size_t bytes, cudaStream_t stream);
+
+    // On this stream memory is given back that may outlive the stream it was allocated on.
+    cudaStream_t home() const { return home_; }
+
+  private:
+    uint64_t attribute(cudaMemPoolAttr which) const;
+    size_t free_bytes() const;
+
+    size_t limit_bytes_;
+    cudaMemPool_t pool_ = nullptr;
+    cudaStream_t home_ = nullptr;
+};
+
+// A queue of work on a device, with the pool that its memory comes from. For one thread at a time.
+class Stream {
+  public:
+    // scratch_bytes bounds what a multi-exponentiation takes for itself. 0: 27 GB, or a quarter of
+    // the pool where that is less.
+    Stream(MemoryPool& pool, size_t scratch_bytes);
+    ~Stream();
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+
+    operator cudaStream_t() const { return handle_; }
+    MemoryPool& pool() const { return pool_; }
+    size_t scratch_bytes() const { return scratch_bytes_; }
+
+    // Waits until all work is done.
+    void wait() const;
+    // Copies count elements to the host and waits.
+    template <class T>
+    void fetch(T* to, const T* from, size_t count) const {
+        fetch_bytes(to, from, count * sizeof(T));
+    }
+
+    // Starts the clock: the next work on the device is the first that counts.
+    void start_clock() const;
+    // Time of the device from there to the begin of the last wait or fetch; 0 if there was none.
+    double clock_milliseconds() const;
+
+  private:
+    void fetch_bytes(void* to, const void* from, size_t bytes) const;
+    void mark_end() const;
+    void wait_for(cudaEvent_t event) const;
+    void destroy() noexcept;
+
+    MemoryPool& pool_;
+    size_t scratch_bytes_;
+    cudaStream_t handle_ = nullptr;
+    cudaEvent_t clock_begin_ = nullptr, clock_end_ = nullptr, copied_ = nullptr;
+    mutable bool clock_ended_ = false;
+    void* landing_ = nullptr;  // pinned memory in which small copies arrive
+};
+
+inline void synchronize(const Stream& stream) { stream.wait(); }
+
+// Owns a stretch of device memory, for work on the stream it is made with. Taking and giving back
+// costs microseconds once the pool has grown.
 template <class T>
 class DeviceBuffer {
   public:
     DeviceBuffer() = default;
-    DeviceBuffer(size_t count, cudaStream_t stream) : count_(count), stream_(stream) {
-        const size_t bytes = count * sizeof(T);
-        if (bytes == 0) return;
-        const cudaError_t code = cudaMallocAsync(reinterpret_cast<void**>(&data_), bytes, stream);
-        if (code == cudaSuccess) return;
-        (void)cudaGetLastError();
-        size_t free_bytes = 0, total = 0;
-        (void)cudaMemGetInfo(&free_bytes, &total);
-        throw DeviceError{code,
-                          std::string("allocating device memory: ") + cudaGetErrorString(code),
-                          bytes, free_bytes};
+    DeviceBuffer(size_t count, const Stream& stream) : count_(count), freed_on_(stream) {
+        if (count == 0) return;
+        data_ = static_cast<T*>(stream.pool().allocate(count * sizeof(T), stream));
+    }
+    // Memory that may outlive the stream. Until the stream has been waited for, it is for work on
+    // that alone; when the buffer goes, nothing may be at work on it.
+    static DeviceBuffer lasting(size_t count, const Stream& stream) {
+        DeviceBuffer buffer(count, stream);
+        buffer.freed_on_ = stream.pool().home();
+        return buffer;
     }
     ~DeviceBuffer() { reset(); }
     DeviceBuffer(DeviceBuffer&& o) noexcept { *this = std::move(o); }
@@ -59,7 +132,7 @@ class DeviceBuffer {
             reset();
             data_ = std::exchange(o.data_, nullptr);
             count_ = std::exchange(o.count_, 0);
-            stream_ = o.stream_;
+            freed_on_ = o.freed_on_;
         }
         return *this;
     }
@@ -67,7 +140,7 @@ class DeviceBuffer {
     DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
     void reset() noexcept {
-        if (data_ != nullptr) (void)cudaFreeAsync(data_, stream_);
+        if (data_ != nullptr) (void)cudaFreeAsync(data_, freed_on_);
         data_ = nullptr;
         count_ = 0;
     }
@@ -82,23 +155,24 @@ class DeviceBuffer {
     size_t count() const { return count_; }
     size_t bytes() const { return count_ * sizeof(T); }
 
-    void upload(const T* from, size_t count) {
-        check(cudaMemcpyAsync(data_, from, count * sizeof(T), cudaMemcpyHostToDevice, stream_),
-              "copying to the device");
-    }
-    void download(T* to, size_t count) const {
-        check(cudaMemcpyAsync(to, data_, count * sizeof(T), cudaMemcpyDeviceToHost, stream_),
-              "copying from the device");
-    }
-
   private:
     T* data_ = nullptr;
     size_t count_ = 0;
-    cudaStream_t stream_ = nullptr;
+    cudaStream_t freed_on_ = nullptr;
 };
 
-inline void synchronize(cudaStream_t stream) {
-    check(cudaStreamSynchronize(stream), "waiting for the device");
+// Copies between host and device, or within one of them. What lies on the host must stay as it is
+// until the stream has been waited for.
+template <class T>
+void copy(T* to, const T* from, size_t count, cudaStream_t stream) {
+    if (count == 0) return;
+    check(cudaMemcpyAsync(to, from, count * sizeof(T), cudaMemcpyDefault, stream), "copying");
+}
+
+template <class T>
+void clear(T* values, size_t count, cudaStream_t stream) {
+    if (count == 0) return;
+    check(cudaMemsetAsync(values, 0, count * sizeof(T), stream), "clearing");
 }
 
 constexpr uint32_t blocks_for(size_t items, uint32_t per_block) {

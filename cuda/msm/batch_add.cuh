@@ -28,15 +28,17 @@ class BatchAdder {
   public:
     // Pairs in one go of the three kernels: the more, the smaller the share of the inversions.
     static constexpr size_t CHUNK = size_t(1) << 24;
+    // The part of the stream's scratch bytes that they take at most.
+    static constexpr size_t SCRATCH_SHARE = 16;
 
-    BatchAdder(size_t max_pairs, cudaStream_t stream);
+    BatchAdder(size_t max_pairs, const Stream& stream);
 
     // Adds. Arrays are on the device.
     void add(const Affine<F>* in, const Pair* pairs, const uint32_t* target, size_t count,
              Affine<F>* out);
 
   private:
-    cudaStream_t stream_;
+    const Stream& stream_;
     size_t chunk_;
     uint32_t full_threads_;
     DeviceBuffer<F> prefixes_, products_, scratch_;

@@ -149,8 +149,8 @@ __global__ void __launch_bounds__(ADD_BLOCK<F>, ADD_BLOCKS_PER_SM<F>)
 }
 
 template <class F>
-BatchAdder<F>::BatchAdder(size_t max_pairs, cudaStream_t stream)
-    : stream_(stream), chunk_(std::min(max_pairs, CHUNK)) {
+BatchAdder<F>::BatchAdder(size_t max_pairs, const Stream& stream)
+    : stream_(stream), chunk_(std::min(std::min(max_pairs, CHUNK), stream.scratch_bytes() / SCRATCH_SHARE / sizeof(F))) {
     int device = 0, sms = 0;
     check(cudaGetDevice(&device), "asking for the device");
     check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device),

@@ -24,8 +24,8 @@ Recoding recoding(const MsmPlan& plan) {
 // Writes the entry of scalar i in window w (of those whose set is asked for) at
 // place*count + i, place counting those windows. Zero digits get the key past the last bucket.
 __global__ void __launch_bounds__(BLOCK)
-    digits(const Fr* __restrict__ scalars, uint32_t count, uint32_t base_count, bool montgomery,
-           MsmPlan plan, Recoding recoding, int windows, int first_set, int sets,
+    digits(const Fr* __restrict__ scalars, const uint32_t* __restrict__ base_of,
+           uint32_t first_base, uint32_t count, uint32_t base_count, bool montgomery, MsmPlan plan, Recoding recoding, int windows, int first_set, int sets,
            uint32_t* __restrict__ keys, uint32_t* __restrict__ references) {
     const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
@@ -52,6 +52,7 @@ __global__ void __launch_bounds__(BLOCK)
     const uint32_t half = 1u << (c - 1), mask = (half << 1) - 1;
     const uint32_t none = uint32_t(sets) << (c - 1);
     // The low window is shifted out of v again and again, so that v stays in registers.
+    const uint32_t base = base_of != nullptr ? base_of[i] : first_base + i;
     size_t place = i;
     for (int w = 0; w < windows; w++) {
         const int32_t digit = int32_t(v[0] & mask) - int32_t(half);
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(BLOCK)
         const uint32_t magnitude = uint32_t(digit < 0 ? -digit : digit);
         keys[place] = digit == 0 ? none : (uint32_t(set) << (c - 1)) + magnitude - 1;
         references[place] =
-            (uint32_t(multiple) * base_count + i) | ((digit < 0) != negate ? NEGATE : 0u);
+            (uint32_t(multiple) * base_count + base) | ((digit < 0) != negate ? NEGATE : 0u);
         place += count;
     }
 }
@@ -118,22 +119,22 @@ __global__ void __launch_bounds__(BLOCK)
 
 }  // namespace
 
-Entries::Entries(const MsmPlan& plan, const Fr* scalars, size_t count, size_t base_count,
-                 ScalarForm form, int first_set, int sets, cudaStream_t stream)
+Entries::Entries(const MsmPlan& plan, const Scalars& scalars, size_t base_count, int first_set,
+                 int sets, const Stream& stream)
     : buckets_(plan.buckets_per_set() * size_t(sets)), stream_(stream) {
     int windows = 0;
     for (int w = 0; w < plan.windows(); w++) {
         windows += w % plan.sets >= first_set && w % plan.sets < first_set + sets;
     }
-    const size_t entries = count * size_t(windows);
+    const size_t count = scalars.count, entries = count * size_t(windows);
     keys = DeviceBuffer<uint32_t>(entries, stream);
     references = DeviceBuffer<uint32_t>(entries, stream);
     spare_keys = DeviceBuffer<uint32_t>(entries, stream);
     spare_references = DeviceBuffer<uint32_t>(entries, stream);
     begins = DeviceBuffer<uint32_t>(buckets_ + 1, stream);
     digits<<<blocks_for(count, BLOCK), BLOCK, 0, stream>>>(
-        scalars, uint32_t(count), uint32_t(base_count), form == ScalarForm::MONTGOMERY, plan,
-        recoding(plan), plan.windows(), first_set, sets, keys.get(), references.get());
+        scalars.values, scalars.base_of, uint32_t(scalars.first_base), uint32_t(count),
+        uint32_t(base_count), scalars.form == ScalarForm::MONTGOMERY, plan, recoding(plan), plan.windows(), first_set, sets, keys.get(), references.get());
     check_launch("digits");
     int key_bits = 1;
     while ((buckets_ >> key_bits) != 0) key_bits++;
@@ -142,12 +143,11 @@ Entries::Entries(const MsmPlan& plan, const Fr* scalars, size_t count, size_t ba
         keys.get(), uint32_t(entries), uint32_t(buckets_), begins.get());
     check_launch("find_begins");
     DeviceBuffer<uint32_t> totals(LEVELS, stream);
-    check(cudaMemsetAsync(totals.get(), 0, totals.bytes(), stream), "clearing sums");
+    clear(totals.get(), LEVELS, stream);
     sum_levels<<<std::min(blocks_for(buckets_, BLOCK), 1024u), BLOCK, 0, stream>>>(
         begins.get(), uint32_t(buckets_), totals.get());
     check_launch("sum_levels");
-    totals.download(totals_.data(), LEVELS);
-    synchronize(stream);
+    stream.fetch(totals_.data(), totals.get(), LEVELS);
 }
 
 void Entries::level_begins(int level, DeviceBuffer<uint32_t>& next) const {

@@ -15,9 +15,9 @@ class Entries {
     // A bucket's entries are halved, rounding up, from one level to the next.
     static constexpr int LEVELS = 32;
 
-    // Entries of sets [first_set, first_set + sets), from scalars on the device.
-    Entries(const MsmPlan& plan, const Fr* scalars, size_t count, size_t base_count,
-            ScalarForm form, int first_set, int sets, cudaStream_t stream);
+    // Entries of sets [first_set, first_set + sets), of bases of which there are base_count.
+    Entries(const MsmPlan& plan, const Scalars& scalars, size_t base_count, int first_set, int sets,
+            const Stream& stream);
 
     size_t buckets() const { return buckets_; }
     // Entries left at a level: the sum over buckets of ceil(n / 2^level).
@@ -36,7 +36,7 @@ class Entries {
   private:
     size_t buckets_;
     std::array<uint32_t, LEVELS> totals_;
-    cudaStream_t stream_;
+    const Stream& stream_;
 };
 
 }  // namespace interlock

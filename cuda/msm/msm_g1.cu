@@ -4,7 +4,7 @@
 namespace interlock {
 
 template class Bases<Fp>;
-template Affine<Fp> msm(const Bases<Fp>&, const Fr*, size_t, ScalarForm, cudaStream_t);
-template Affine<Fp> msm_bits(const Bases<Fp>&, const uint32_t*, size_t, cudaStream_t);
+template Xyzz<Fp> msm(const Bases<Fp>&, const Scalars&, const MsmPlan&, const Stream&);
+template Xyzz<Fp> msm_bits(const Bases<Fp>&, const uint32_t*, size_t, const Stream&);
 
 }  // namespace interlock

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "msm/encoding.cuh"
 #include "msm/entries.cuh"
 #include "msm/msm.cuh"
 #include "msm/sort.cuh"
@@ -180,28 +181,65 @@ __global__ void __launch_bounds__(POINT_BLOCK)
 constexpr size_t FEW_POINTS = size_t(1) << 14;
 
 template <class F>
-Bases<F>::Bases(const Affine<F>* points, size_t count, const MsmPlan& plan, cudaStream_t stream)
-    : count_(count), plan_(plan) {
-    if (count == 0 || count * size_t(plan.multiples) > INDEX_MASK) {
+Bases<F>::Bases(size_t capacity, const MsmPlan& plan, const Stream& stream)
+    : count_(capacity), plan_(plan) {
+    if (capacity == 0 || capacity > INDEX_MASK / size_t(plan.multiples)) {
         throw ArgumentError{"bases: between 1 and 2^31-1, multiples counted"};
     }
-    points_ = DeviceBuffer<Affine<F>>(count * size_t(plan.multiples), stream);
-    check(cudaMemcpyAsync(points_.get(), points, count * sizeof(Affine<F>), cudaMemcpyDefault,
-                          stream),
-          "copying bases");
-    for (int m = 1; m < plan.multiples; m++) {
-        multiply_by_power_of_two<F><<<blocks_for(count, POINT_BLOCK), POINT_BLOCK, 0, stream>>>(
-            points_.get() + size_t(m - 1) * count, uint32_t(count), plan.window_bits * plan.sets,
-            points_.get() + size_t(m) * count);
+    points_ = DeviceBuffer<Affine<F>>::lasting(capacity * size_t(plan.multiples), stream);
+    clear(points_.get(), points_.count(), stream);
+    synchronize(stream);
+}
+
+template <class F>
+void Bases<F>::load(size_t at, size_t count, const Affine<F>* points, const Stream& stream) {
+    if (at > count_ || count > count_ - at) throw ArgumentError{"bases: more than there is room for"};
+    copy(points_.get() + at, points, count, stream);
+    loaded(at + count, stream);
+}
+
+// Encoded points are as long as decoded ones, so that they need no place beside.
+template <class F>
+void Bases<F>::load_encoded(size_t at, size_t count, const void* points, const Stream& stream) {
+    if (at > count_ || count > count_ - at) throw ArgumentError{"bases: more than there is room for"};
+    copy(points_.get() + at, static_cast<const Affine<F>*>(points), count, stream);
+    decode_points(points_.get() + at, count, at, stream);
+    loaded(at + count, stream);
+}
+
+template <class F>
+void Bases<F>::loaded(size_t end, const Stream& stream) {
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        multiples_missing_ = plan_.multiples > 1;
+    }
+    if (end == count_) make_multiples(stream);
+    synchronize(stream);
+}
+
+template <class F>
+void Bases<F>::make_multiples(const Stream& stream) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!multiples_missing_) return;
+    for (int m = 1; m < plan_.multiples; m++) {
+        multiply_by_power_of_two<F><<<blocks_for(count_, POINT_BLOCK), POINT_BLOCK, 0, stream>>>(
+            points_.get() + size_t(m - 1) * count_, uint32_t(count_),
+            plan_.window_bits * plan_.sets, points_.get() + size_t(m) * count_);
         check_launch("multiply_by_power_of_two");
     }
     synchronize(stream);
+    multiples_missing_ = false;
+}
+
+template <class F>
+MsmPlan Bases<F>::plan_for(size_t count) const {
+    return plan_.multiples == 1 ? MsmPlan::choose(count, 1) : plan_;
 }
 
 // Adds the entries of every bucket; fills points and begins such that bucket b has one point, at
 // begins[b], or none.
 template <class F>
-void accumulate(const Bases<F>& bases, Entries& entries, cudaStream_t stream,
+void accumulate(const Bases<F>& bases, Entries& entries, const Stream& stream,
                 DeviceBuffer<Affine<F>>& points, DeviceBuffer<uint32_t>& begins) {
     const size_t first = entries.total(1), second = entries.total(2);
     points = DeviceBuffer<Affine<F>>(first, stream);
@@ -212,9 +250,7 @@ void accumulate(const Bases<F>& bases, Entries& entries, cudaStream_t stream,
     BatchAdder<F> adder(most_pairs, stream);
     DeviceBuffer<uint32_t> current(entries.buckets() + 1, stream);
     begins = DeviceBuffer<uint32_t>(entries.buckets() + 1, stream);
-    check(cudaMemcpyAsync(current.get(), entries.begins.get(), current.bytes(),
-                          cudaMemcpyDeviceToDevice, stream),
-          "copying bucket limits");
+    copy(current.get(), entries.begins.get(), current.count(), stream);
 
     const Affine<F>* in = bases.points();
     const uint32_t* references = entries.references.get();
@@ -249,7 +285,7 @@ struct SetSums {
 
 template <class F>
 SetSums<F> sum_sets(const DeviceBuffer<Affine<F>>& points, const DeviceBuffer<uint32_t>& begins,
-                    int log_buckets, size_t sets, cudaStream_t stream) {
+                    int log_buckets, size_t sets, const Stream& stream) {
     // Runs of eight keep the work at two additions a bucket; of four, further up, the latency low.
     constexpr int FIRST_RUN = 3, RUN = 2;
     int log_items = log_buckets, shift = 0;
@@ -278,52 +314,83 @@ SetSums<F> sum_sets(const DeviceBuffer<Affine<F>>& points, const DeviceBuffer<ui
         result.shifts.push_back(shift);
     }
     result.rows.resize(result.shifts.size() * sets);
-    weighted.download(result.rows.data(), result.rows.size());
+    stream.fetch(result.rows.data(), weighted.get(), result.rows.size());
     return result;
 }
 
-// Entries in one go: their working memory is 100 bytes each in G1, 27 GB in all.
-constexpr size_t MOST_ENTRIES = size_t(1) << 28;
+// What is left of the scratch memory beside that of the batch additions.
+template <class F>
+size_t scratch_for_entries(const Stream& stream) {
+    return stream.scratch_bytes() - stream.scratch_bytes() / BatchAdder<F>::SCRATCH_SHARE;
+}
+
+// How much of a multiplication is done in one go.
+struct Portion {
+    size_t scalars;
+    int sets;
+};
 
 template <class F>
-Affine<F> msm(const Bases<F>& bases, const Fr* scalars, size_t count, ScalarForm form,
-              cudaStream_t stream) {
-    if (count > bases.count()) throw ArgumentError{"msm: more scalars than bases"};
-    if (count == 0) return Affine<F>::infinity();
-    const MsmPlan& plan = bases.plan();
-    const int together = int(
-        std::clamp<size_t>(MOST_ENTRIES / (count * size_t(plan.multiples)), 1, size_t(plan.sets)));
+Portion portion(const MsmPlan& plan, size_t count, const Stream& stream) {
+    // An entry: key, reference and their doubles for sorting, a half of a pair and its target,
+    // and the points of the first two levels.
+    constexpr size_t ENTRY_BYTES = 4 * 4 + 6 + sizeof(Affine<F>) * 3 / 4;
+    // A bucket: its limits, what it rounds up in the levels, and its share in the sums of runs.
+    constexpr size_t BUCKET_BYTES = 4 * 4 + sizeof(Affine<F>) * 3 / 4 + sizeof(Xyzz<F>) * 3 / 8;
+    const size_t scratch = scratch_for_entries<F>(stream);
+    const size_t entry = ENTRY_BYTES * size_t(plan.multiples);
+    const size_t buckets = BUCKET_BYTES * plan.buckets_per_set();
+    const size_t most = std::clamp<size_t>((scratch - std::min(buckets, scratch / 2)) / entry, 1,
+                                           INDEX_MASK / size_t(plan.multiples));
+    const size_t parts = (count + most - 1) / most;
+    Portion p;
+    p.scalars = (count + parts - 1) / parts;
+    p.sets = int(std::clamp<size_t>(
+        std::min(scratch / (p.scalars * entry + buckets),
+                 INDEX_MASK / (p.scalars * size_t(plan.multiples))),
+        1, size_t(plan.sets)));
+    return p;
+}
+
+template <class F>
+Xyzz<F> msm(const Bases<F>& bases, const Scalars& scalars, const MsmPlan& plan,
+            const Stream& stream) {
+    if (scalars.base_of == nullptr &&
+        (scalars.first_base > bases.count() || scalars.count > bases.count() - scalars.first_base)) {
+        throw ArgumentError{"msm: more scalars than bases"};
+    }
+    if (scalars.count == 0) return Xyzz<F>::infinity();
+    if (plan.multiples > 1) bases.make_multiples(stream);
+    const Portion go = portion<F>(plan, scalars.count, stream);
     // terms[k] is to be taken 2^k times.
     std::vector<Xyzz<F>> terms(size_t(plan.sets * plan.window_bits), Xyzz<F>::infinity());
-    std::vector<SetSums<F>> sums;
-    for (int first = 0; first < plan.sets; first += together) {
-        const int sets = std::min(together, plan.sets - first);
-        Entries entries(plan, scalars, count, bases.count(), form, first, sets, stream);
-        DeviceBuffer<Affine<F>> points;
-        DeviceBuffer<uint32_t> begins;
-        accumulate(bases, entries, stream, points, begins);
-        sums.push_back(sum_sets(points, begins, plan.window_bits - 1, size_t(sets), stream));
-    }
-    synchronize(stream);
-    for (size_t g = 0; g < sums.size(); g++) {
-        const size_t rows = sums[g].shifts.size(), sets = sums[g].rows.size() / rows;
-        for (size_t r = 0; r < rows; r++) {
-            for (size_t s = 0; s < sets; s++) {
-                const int set = int(g) * together + int(s);
-                auto& term = terms[size_t(set * plan.window_bits + sums[g].shifts[r])];
-                term = term.plus(sums[g].rows[r * sets + s]);
+    for (size_t at = 0; at < scalars.count; at += go.scalars) {
+        const Scalars part = scalars.part(at, std::min(go.scalars, scalars.count - at));
+        for (int first = 0; first < plan.sets; first += go.sets) {
+            const int sets = std::min(go.sets, plan.sets - first);
+            Entries entries(plan, part, bases.count(), first, sets, stream);
+            DeviceBuffer<Affine<F>> points;
+            DeviceBuffer<uint32_t> begins;
+            accumulate(bases, entries, stream, points, begins);
+            const SetSums<F> sums =
+                sum_sets(points, begins, plan.window_bits - 1, size_t(sets), stream);
+            for (size_t r = 0; r < sums.shifts.size(); r++) {
+                for (int s = 0; s < sets; s++) {
+                    auto& term = terms[size_t((first + s) * plan.window_bits + sums.shifts[r])];
+                    term = term.plus(sums.rows[r * size_t(sets) + size_t(s)]);
+                }
             }
         }
     }
     Xyzz<F> result = Xyzz<F>::infinity();
     for (size_t k = terms.size(); k-- > 0;) result = result.doubled().plus(terms[k]);
-    return result.to_affine();
+    return result;
 }
 
 template <class F>
-Affine<F> msm_bits(const Bases<F>& bases, const uint32_t* bits, size_t count, cudaStream_t stream) {
+Xyzz<F> msm_bits(const Bases<F>& bases, const uint32_t* bits, size_t count, const Stream& stream) {
     if (count > bases.count()) throw ArgumentError{"msm: more bits than bases"};
-    if (count == 0) return Affine<F>::infinity();
+    if (count == 0) return Xyzz<F>::infinity();
     const size_t words = (count + 31) / 32;
     DeviceBuffer<uint32_t> places(words + 1, stream);
     count_bits<<<blocks_for(words + 1, POINT_BLOCK), POINT_BLOCK, 0, stream>>>(
@@ -331,44 +398,47 @@ Affine<F> msm_bits(const Bases<F>& bases, const uint32_t* bits, size_t count, cu
     check_launch("count_bits");
     exclusive_sum(places.get(), places.get(), words + 1, stream);
     uint32_t ones = 0;
-    check(
-        cudaMemcpyAsync(&ones, places.get() + words, sizeof(ones), cudaMemcpyDeviceToHost, stream),
-        "copying the number of ones");
-    synchronize(stream);
-    if (ones == 0) return Affine<F>::infinity();
+    stream.fetch(&ones, places.get() + words, 1);
+    if (ones == 0) return Xyzz<F>::infinity();
     DeviceBuffer<uint32_t> references(ones, stream);
     list_bits<<<blocks_for(words, POINT_BLOCK), POINT_BLOCK, 0, stream>>>(
         bits, uint32_t(words), places.get(), references.get());
     check_launch("list_bits");
+    places.reset();
 
-    size_t left = ones;
-    const size_t most_pairs = left / 2 + 1;
-    DeviceBuffer<Affine<F>> points(left / 2 + 1, stream), other(left / 4 + 1, stream);
+    // A base: half of a pair and its target, and the points of the first two levels.
+    constexpr size_t BASE_BYTES = 6 + sizeof(Affine<F>) * 3 / 4;
+    const size_t most = std::clamp<size_t>(scratch_for_entries<F>(stream) / BASE_BYTES, 2, ones);
+    const size_t most_pairs = most / 2 + 1;
+    DeviceBuffer<Affine<F>> points(most / 2 + 1, stream), other(most / 4 + 1, stream);
     DeviceBuffer<Pair> pairs(most_pairs, stream);
     DeviceBuffer<uint32_t> target(most_pairs, stream);
     BatchAdder<F> adder(most_pairs, stream);
-    const Affine<F>* in = bases.points();
-    const uint32_t* list = references.get();
-    for (int level = 0; level == 0 || left > FEW_POINTS; level++) {
-        Affine<F>* out = (level % 2 == 0 ? points : other).get();
-        pair_neighbours<F><<<blocks_for((left + 1) / 2, POINT_BLOCK), POINT_BLOCK, 0, stream>>>(
-            list, uint32_t(left), in, out, pairs.get(), target.get());
-        check_launch("pair_neighbours");
-        adder.add(in, pairs.get(), target.get(), left / 2, out);
-        left = (left + 1) / 2;
-        in = out;
-        list = nullptr;
-    }
-    const uint32_t blocks = std::min(blocks_for(left, POINT_BLOCK), 64u);
-    DeviceBuffer<Xyzz<F>> partial(blocks, stream);
-    sum_points<F><<<blocks, POINT_BLOCK, 0, stream>>>(in, uint32_t(left), partial.get());
-    check_launch("sum_points");
-    std::vector<Xyzz<F>> sums(blocks);
-    partial.download(sums.data(), blocks);
-    synchronize(stream);
     Xyzz<F> result = Xyzz<F>::infinity();
-    for (const auto& s : sums) result = result.plus(s);
-    return result.to_affine();
+    for (size_t first = 0; first < ones; first += most) {
+        size_t left = std::min(most, ones - first);
+        const Affine<F>* in = bases.points();
+        const uint32_t* list = references.get() + first;
+        for (int level = 0; level == 0 || left > FEW_POINTS; level++) {
+            Affine<F>* out = (level % 2 == 0 ? points : other).get();
+            pair_neighbours<F>
+                <<<blocks_for((left + 1) / 2, POINT_BLOCK), POINT_BLOCK, 0, stream>>>(
+                    list, uint32_t(left), in, out, pairs.get(), target.get());
+            check_launch("pair_neighbours");
+            adder.add(in, pairs.get(), target.get(), left / 2, out);
+            left = (left + 1) / 2;
+            in = out;
+            list = nullptr;
+        }
+        const uint32_t blocks = std::min(blocks_for(left, POINT_BLOCK), 64u);
+        DeviceBuffer<Xyzz<F>> partial(blocks, stream);
+        sum_points<F><<<blocks, POINT_BLOCK, 0, stream>>>(in, uint32_t(left), partial.get());
+        check_launch("sum_points");
+        std::vector<Xyzz<F>> sums(blocks);
+        stream.fetch(sums.data(), partial.get(), blocks);
+        for (const auto& s : sums) result = result.plus(s);
+    }
+    return result;
 }
 
 }  // namespace interlock

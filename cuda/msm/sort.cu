@@ -7,7 +7,7 @@ namespace interlock {
 
 void sort_pairs(DeviceBuffer<uint32_t>& keys, DeviceBuffer<uint32_t>& values,
                 DeviceBuffer<uint32_t>& other_keys, DeviceBuffer<uint32_t>& other_values,
-                size_t count, int key_bits, cudaStream_t stream) {
+                size_t count, int key_bits, const Stream& stream) {
     if (count == 0) return;
     cub::DoubleBuffer<uint32_t> k(keys.get(), other_keys.get());
     cub::DoubleBuffer<uint32_t> v(values.get(), other_values.get());
@@ -23,7 +23,7 @@ void sort_pairs(DeviceBuffer<uint32_t>& keys, DeviceBuffer<uint32_t>& values,
     if (v.Current() != values.get()) std::swap(values, other_values);
 }
 
-void exclusive_sum(const uint32_t* in, uint32_t* out, size_t count, cudaStream_t stream) {
+void exclusive_sum(const uint32_t* in, uint32_t* out, size_t count, const Stream& stream) {
     if (count == 0) return;
     size_t bytes = 0;
     check(cub::DeviceScan::ExclusiveSum(nullptr, bytes, in, out, uint32_t(count), stream),

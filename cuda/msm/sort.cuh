@@ -9,9 +9,9 @@ namespace interlock {
 // other two buffers, of the same size, are overwritten (and may change places with the first two).
 void sort_pairs(DeviceBuffer<uint32_t>& keys, DeviceBuffer<uint32_t>& values,
                 DeviceBuffer<uint32_t>& other_keys, DeviceBuffer<uint32_t>& other_values,
-                size_t count, int key_bits, cudaStream_t stream);
+                size_t count, int key_bits, const Stream& stream);
 
 // out[i] = in[0] + ... + in[i-1]. in and out may be the same.
-void exclusive_sum(const uint32_t* in, uint32_t* out, size_t count, cudaStream_t stream);
+void exclusive_sum(const uint32_t* in, uint32_t* out, size_t count, const Stream& stream);
 
 }  // namespace interlock

@@ -293,9 +293,9 @@ Fr inverse_of_size(int log_size) {
     return inverse(n);
 }
 
-DeviceBuffer<Fr> power_table(Fr factor, Fr base, int log_count, int shift, cudaStream_t stream) {
+DeviceBuffer<Fr> power_table(Fr factor, Fr base, int log_count, int shift, const Stream& stream) {
     const uint32_t count = 1u << log_count;
-    DeviceBuffer<Fr> table(count, stream);
+    auto table = DeviceBuffer<Fr>::lasting(count, stream);
     powers<<<blocks_for(count, BLOCK), BLOCK, 0, stream>>>(factor, base, count, shift, table.get());
     check_launch("powers");
     return table;
@@ -321,7 +321,7 @@ void reserve_shared_memory() {
 }
 
 template <int LOG_PER_THREAD>
-void launch_pass(const Fr* in, Fr* out, Pass pass, const Tables& tables, cudaStream_t stream) {
+void launch_pass(const Fr* in, Fr* out, Pass pass, const Tables& tables, const Stream& stream) {
     using S = Shape<LOG_PER_THREAD>;
     pass.log_columns = std::min(S::LOG_TILE - pass.log_rows, pass.log_size - pass.log_rows);
     const uint32_t threads = 1u << (pass.log_rows + pass.log_columns - LOG_PER_THREAD);
@@ -333,7 +333,7 @@ void launch_pass(const Fr* in, Fr* out, Pass pass, const Tables& tables, cudaStr
 
 }  // namespace
 
-Transform::Transform(int log_size, Direction direction, Twiddles twiddles, cudaStream_t stream)
+Transform::Transform(int log_size, Direction direction, Twiddles twiddles, const Stream& stream)
     : log_size_(log_size), direction_(direction) {
     if (log_size < 1 || log_size > MAX_LOG_NTT) {
         throw ArgumentError{"ntt: the size must be 2^1 to 2^27"};
@@ -353,7 +353,7 @@ Transform::Transform(int log_size, Direction direction, Twiddles twiddles, cudaS
                               COSET_LOW_BITS, stream);
     if (twiddles == Twiddles::WHOLE && log_size > MAX_LOG_ROWS) {
         const uint32_t count = 1u << log_size;
-        first_ = DeviceBuffer<Fr>(count, stream);
+        first_ = DeviceBuffer<Fr>::lasting(count, stream);
         first_twiddles<<<blocks_for(count, BLOCK), BLOCK, 0, stream>>>(
             low_.get(), high_.get(), low_bits_, count, first_.get());
         check_launch("first_twiddles");
@@ -363,7 +363,7 @@ Transform::Transform(int log_size, Direction direction, Twiddles twiddles, cudaS
     synchronize(stream);
 }
 
-void Transform::run(Fr* data, Fr* work, Domain domain, cudaStream_t stream) const {
+void Transform::run(Fr* data, Fr* work, Domain domain, const Stream& stream) const {
     const Tables tables = {low_.get(),       high_.get(),       first_.get(), small_.get(),
                            coset_low_.get(), coset_high_.get(), low_bits_};
     const bool coset = domain == Domain::COSET;

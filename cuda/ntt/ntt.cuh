@@ -24,17 +24,17 @@ constexpr int MAX_LOG_NTT = 27;
 // one multiplication in thirteen.
 enum class Twiddles { WHOLE, SPLIT };
 
-// Twiddle factors for one size and direction.
+// Twiddle factors for one size and direction, for use on any stream of the device.
 class Transform {
   public:
     // 1 <= log_size <= MAX_LOG_NTT.
-    Transform(int log_size, Direction direction, Twiddles twiddles, cudaStream_t stream);
+    Transform(int log_size, Direction direction, Twiddles twiddles, const Stream& stream);
 
     int log_size() const { return log_size_; }
 
     // Forward: coefficients to values; inverse: values to coefficients. In place; work, of the same
     // size, is overwritten. Both on the device, in Montgomery form.
-    void run(Fr* data, Fr* work, Domain domain, cudaStream_t stream) const;
+    void run(Fr* data, Fr* work, Domain domain, const Stream& stream) const;
 
   private:
     int log_size_;

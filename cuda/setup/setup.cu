@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(BLOCK)
 template <class F>
 class Multiplier {
   public:
-    Multiplier(size_t most, cudaStream_t stream)
+    Multiplier(size_t most, const Stream& stream)
         : stream_(stream),
           most_(uint32_t(most)),
           adder_(std::max<size_t>(most, WINDOWS * HALF_WINDOW / 2), stream),
@@ -120,8 +120,7 @@ class Multiplier {
         check(cudaMemcpyAsync(out, bytes, count * ENCODED_BYTES<F>, cudaMemcpyDefault, stream_),
               "copying points");
         uint32_t zero = 0;
-        first_zero_.download(&zero, 1);
-        synchronize(stream_);
+        stream_.fetch(&zero, first_zero_.get(), 1);
         if (zero != UINT32_MAX) {
             throw ArgumentError{"multiples of the generator: scalar " +
                                 std::to_string(first + zero) + " is zero"};
@@ -151,7 +150,7 @@ class Multiplier {
         synchronize(stream_);  // begin is copied
     }
 
-    cudaStream_t stream_;
+    const Stream& stream_;
     uint32_t most_;
     BatchAdder<F> adder_;
     DeviceBuffer<Affine<F>> points_;  // the table, then two arrays of sums
@@ -164,7 +163,7 @@ class Multiplier {
 }  // namespace
 
 template <class F>
-void generator_multiples(const Fr* scalars, size_t count, uint8_t* points, cudaStream_t stream) {
+void generator_multiples(const Fr* scalars, size_t count, uint8_t* points, const Stream& stream) {
     if (count == 0) return;
     Multiplier<F> multiplier(std::min(count, PASS<F>), stream);
     for (size_t first = 0; first < count; first += PASS<F>) {
@@ -173,7 +172,7 @@ void generator_multiples(const Fr* scalars, size_t count, uint8_t* points, cudaS
     }
 }
 
-template void generator_multiples<Fp>(const Fr*, size_t, uint8_t*, cudaStream_t);
-template void generator_multiples<Fp2>(const Fr*, size_t, uint8_t*, cudaStream_t);
+template void generator_multiples<Fp>(const Fr*, size_t, uint8_t*, const Stream&);
+template void generator_multiples<Fp2>(const Fr*, size_t, uint8_t*, const Stream&);
 
 }  // namespace interlock

@@ -21,9 +21,9 @@ constexpr size_t ENCODED_BYTES = sizeof(Affine<F>);
 // host or device memory. An ArgumentError names a scalar of zero: its multiple has no encoding in a
 // parameter file. Takes 1.5 GB of device memory or less. Returns when the points are there.
 template <class F>
-void generator_multiples(const Fr* scalars, size_t count, uint8_t* points, cudaStream_t stream);
+void generator_multiples(const Fr* scalars, size_t count, uint8_t* points, const Stream& stream);
 
-extern template void generator_multiples<Fp>(const Fr*, size_t, uint8_t*, cudaStream_t);
-extern template void generator_multiples<Fp2>(const Fr*, size_t, uint8_t*, cudaStream_t);
+extern template void generator_multiples<Fp>(const Fr*, size_t, uint8_t*, const Stream&);
+extern template void generator_multiples<Fp2>(const Fr*, size_t, uint8_t*, const Stream&);
 
 }  // namespace interlock
