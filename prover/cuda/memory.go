@@ -42,6 +42,10 @@ const (
 	// each scalar; in G2 it is twice that (interlock_device_open).
 	scratchPerScalar = 100
 
+	// gatheredBytes is more than what the library gathers for each point of a
+	// segment before it sums: a bit or a scalar, and the point's index.
+	gatheredBytes = fr.Bytes + 4 + 1
+
 	// keyMultiples of each point of a small key are kept, which makes sums a few
 	// percent faster; a key is small if its points take no more than
 	// smallKeyBytes.
@@ -55,10 +59,9 @@ const (
 //
 //	3 domains                                              while it computes the quotient
 //	1 domain + scratch + 2 streamed segments               for the sum over the quotient
-//	scratch + 36 bytes a point + 2 streamed segments       for each other sum
+//	scratch + gatheredBytes a point + 2 streamed segments  for each other sum
 //
-// where 36 bytes are a scalar and its index, for the variables that are not
-// bits; they are less than the domain, which is free again by then.
+// where what is gathered is no more than the domain, which is free again by then.
 type plan struct {
 	limitBytes   int64
 	phaseBytes   int64
@@ -84,7 +87,8 @@ func newPlan(limitBytes int64) (plan, error) {
 	p.streamed = min(maxStreamed, 1<<p.logDomain/8)
 	p.scratchBytes = p.phaseBytes - tableBytes - domainBytes(p.logDomain) - 2*int64(p.streamed)*int64(groupG1.pointBytes())
 	p.segment = maxSegment
-	for int64(p.segment)*scratchPerScalar > p.scratchBytes {
+	// Beside the scratch, what is gathered of a segment takes the domain's place.
+	for int64(p.segment)*scratchPerScalar > p.scratchBytes || int64(p.segment)*gatheredBytes > domainBytes(p.logDomain) {
 		p.segment /= 2
 	}
 	p.streamed = min(p.streamed, p.segment)
@@ -122,8 +126,10 @@ func (p *plan) place(c *groth16.Circuit) placement {
 	for q := range groth16.Query(groth16.NumQueries) {
 		points += int64(c.QueryLen(q)) * int64(groupOf(q).pointBytes())
 	}
-	witness := witnessBytes(c.System.Layout())
-	circuit := circuitBytes(c.System.Flat())
+	return p.placeBytes(points, circuitBytes(c.System.Flat()), witnessBytes(c.System.Layout()))
+}
+
+func (p *plan) placeBytes(points, circuit, witness int64) placement {
 	for _, multiples := range [...]int{keyMultiples, 1} {
 		if multiples > 1 && points > smallKeyBytes {
 			continue
