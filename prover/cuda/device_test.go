@@ -274,23 +274,30 @@ func TestEvictInUse(t *testing.T) {
 	require.Zero(t, c.count())
 }
 
-// failAt fails the n-th call, counted from 0, and counts all.
+// failAt fails the n-th call of a function, counted from 0, or of all if it has
+// no name.
 type failAt struct {
-	mu       sync.Mutex
-	n, calls int
-	err      *Error
-	failed   string
+	call string
+	n    int
+	err  *Error
+
+	mu     sync.Mutex
+	calls  int
+	failed bool
 }
 
 func (f *failAt) before(call string) *Error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.calls++
-	if f.calls-1 == f.n {
-		f.failed = call
-		return f.err
+	if f.call != "" && f.call != call {
+		return nil
 	}
-	return nil
+	f.calls++
+	if f.calls-1 != f.n {
+		return nil
+	}
+	f.failed = true
+	return f.err
 }
 
 // Whatever call fails: the error has its kind and says what was being done,
@@ -298,46 +305,54 @@ func (f *failAt) before(call string) *Error {
 // right.
 func TestFaultAtEveryCall(t *testing.T) {
 	k := newCase(t, 4, 60)
+	calls := []string{
+		"createCircuit", "createBases", "loadBases", "allocHost", "createWitness", "loadWitness",
+		"createQuotient", "sumQuotient", "sumG1", "sumG2",
+	}
 	for name, p := range k.plans() {
-		p.segment, p.streamed = 256, 256
+		p.segment, p.streamed = 128, 128
 		for _, kind := range []Kind{BadArgument, OutOfMemory, DeviceFailed, DeviceLost} {
 			t.Run(fmt.Sprint(name, " ", int(kind)), func(t *testing.T) {
-				met := map[string]bool{}
-				for n := 0; ; n++ {
-					c := newCard(p.limitBytes)
-					d := openCard(t, c, p)
-					f := &failAt{n: n, err: &Error{Kind: kind, Message: "as the test says"}}
-					c.before = f.before
-					proof, err := k.prove(t.Context(), d)
-					if f.failed == "" {
-						require.NoError(t, err)
-						require.Equal(t, k.proof.Bytes(), proof.Bytes())
-						break
+				for _, call := range calls {
+					for n := 0; k.fault(t, p, &failAt{call: call, n: n, err: &Error{Kind: kind, Message: "as the test says"}}); n++ {
 					}
-					met[f.failed] = true
-					var e *Error
-					require.ErrorAs(t, err, &e, "%s failed", f.failed)
-					require.Equal(t, kind, e.Kind)
-					require.Equal(t, "gpu 0", e.Device)
-					require.NotEmpty(t, e.Doing)
-					if kind == DeviceLost {
-						_, err = k.prove(t.Context(), d)
-						require.ErrorAs(t, err, &e)
-						require.Equal(t, DeviceLost, e.Kind)
-						require.ErrorAs(t, d.Probe(t.Context()), &e)
-					} else {
-						k.requireProof(t, d)
-						require.NoError(t, d.Probe(t.Context()))
-					}
-					d.Evict(k.key)
-					require.Zero(t, c.count(), "after %s failed", f.failed)
-				}
-				for _, call := range []string{"createCircuit", "createBases", "loadBases", "allocHost", "createWitness", "loadWitness", "createQuotient", "sumQuotient", "sumG1", "sumG2"} {
-					require.True(t, met[call], "%s never failed", call)
 				}
 			})
 		}
 	}
+}
+
+// fault makes proofs with a card on which a call fails. It tells whether there
+// was one.
+func (k *testCase) fault(t *testing.T, p plan, f *failAt) bool {
+	t.Helper()
+	c := newCard(p.limitBytes)
+	d := openCard(t, c, p)
+	c.before = f.before
+	proof, err := k.prove(t.Context(), d)
+	if !f.failed {
+		require.Positive(t, f.n, "%s is never called", f.call)
+		require.NoError(t, err)
+		require.Equal(t, k.proof.Bytes(), proof.Bytes())
+		return false
+	}
+	var e *Error
+	require.ErrorAs(t, err, &e, "%s failed", f.call)
+	require.Equal(t, f.err.Kind, e.Kind)
+	require.Equal(t, "gpu 0", e.Device)
+	require.NotEmpty(t, e.Doing)
+	if e.Kind == DeviceLost {
+		_, err = k.prove(t.Context(), d)
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, DeviceLost, e.Kind)
+		require.ErrorAs(t, d.Probe(t.Context()), &e)
+	} else {
+		k.requireProof(t, d)
+		require.NoError(t, d.Probe(t.Context()))
+	}
+	d.Evict(k.key)
+	require.Zero(t, c.count(), "after %s failed", f.call)
+	return true
 }
 
 // Faults while a card is opened leave nothing.
@@ -347,7 +362,7 @@ func TestFaultWhileOpening(t *testing.T) {
 		f := &failAt{n: n, err: &Error{Kind: OutOfMemory}}
 		c.before = f.before
 		d, err := open(c, Config{Name: "gpu 0", Workers: 2}, smallPlan)
-		if f.failed == "" {
+		if !f.failed {
 			require.Greater(t, n, 4)
 			require.NoError(t, err)
 			require.NoError(t, d.Close())
