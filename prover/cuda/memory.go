@@ -14,9 +14,10 @@ const (
 	// outsideBytes is left free on a card beside the limit: the CUDA context and
 	// the kernels' code, which the library's pool does not count.
 	outsideBytes = 768 << 20
-	// tableBytes is what the library keeps in its pool for itself: the roots of
-	// unity of the transforms.
-	tableBytes = 256 << 20
+	// tableBytes is for what the library keeps in its pool for itself: the roots
+	// of unity of the transforms, at most 256 MB, and points that are being
+	// copied, a pinned buffer for each copy.
+	tableBytes = 512 << 20
 	// phaseBytesMax is what device phases get on a card with room for it. More
 	// gains them little (a multi-exponentiation over 2^26 points takes 7 GB at
 	// least) and is missing for keys.
@@ -38,9 +39,11 @@ const (
 	// costs, short beside the copy of a key.
 	maxPinnedBytes = 32 << 20
 
-	// scratchPerScalar is the least that a multi-exponentiation in G1 takes for
-	// each scalar; in G2 it is twice that (interlock_device_open).
+	// A multi-exponentiation in G1 that has less than scratchPerScalar for each
+	// scalar, in G2 twice that, takes longer (interlock_device_open).
 	scratchPerScalar = 100
+	// leastScratchBytes is INTERLOCK_LEAST_SCRATCH_BYTES.
+	leastScratchBytes = 64 << 20
 
 	// gatheredBytes is more than what the library gathers for each point of a
 	// segment before it sums: a bit or a scalar, and the point's index.
@@ -76,16 +79,20 @@ func domainBytes(logDomain int) int64 { return fr.Bytes << logDomain }
 
 // newPlan divides limitBytes.
 func newPlan(limitBytes int64) (plan, error) {
-	// 15 % for witnesses and circuits at least: on a card of 16 GiB that leaves
-	// room for a domain of 2^27.
-	p := plan{limitBytes: limitBytes, phaseBytes: min(limitBytes/20*17, phaseBytesMax), logDomain: maxLogDomain, pinnedBytes: maxPinnedBytes}
-	for 3*domainBytes(p.logDomain)+tableBytes > p.phaseBytes {
-		if p.logDomain--; p.logDomain < minLogDomain {
+	// 10 % for witnesses and circuits at least: so a domain of 2^27 has room on a
+	// card of 16 GB.
+	p := plan{limitBytes: limitBytes, phaseBytes: min(limitBytes/10*9, phaseBytesMax), pinnedBytes: maxPinnedBytes}
+	for p.logDomain = maxLogDomain; ; p.logDomain-- {
+		if p.logDomain < minLogDomain {
 			return plan{}, fmt.Errorf("%d bytes of device memory are too few: raise memory_limit or free some", limitBytes)
 		}
+		domain := domainBytes(p.logDomain)
+		p.streamed = min(maxStreamed, 1<<p.logDomain/8)
+		p.scratchBytes = p.phaseBytes - tableBytes - domain - 2*int64(p.streamed)*int64(groupG1.pointBytes())
+		if 3*domain+tableBytes <= p.phaseBytes && p.scratchBytes >= leastScratchBytes {
+			break
+		}
 	}
-	p.streamed = min(maxStreamed, 1<<p.logDomain/8)
-	p.scratchBytes = p.phaseBytes - tableBytes - domainBytes(p.logDomain) - 2*int64(p.streamed)*int64(groupG1.pointBytes())
 	p.segment = maxSegment
 	// Beside the scratch, what is gathered of a segment takes the domain's place.
 	for int64(p.segment)*scratchPerScalar > p.scratchBytes || int64(p.segment)*gatheredBytes > domainBytes(p.logDomain) {

@@ -65,6 +65,7 @@ func requireSound(t *testing.T, p plan) {
 	require.LessOrEqual(t, domain+p.scratchBytes+buffers+tableBytes, p.phaseBytes, "sum over the quotient")
 	require.LessOrEqual(t, gathered+p.scratchBytes+buffers+tableBytes, p.phaseBytes, "sum over a query")
 	require.LessOrEqual(t, 100*int64(p.segment), p.scratchBytes)
+	require.GreaterOrEqual(t, p.scratchBytes, int64(64<<20))
 	require.GreaterOrEqual(t, p.segment, 128)
 	require.Zero(t, p.segment%128, "halves of segments begin at multiples of 64")
 	require.Zero(t, p.streamed%128)
@@ -73,11 +74,11 @@ func requireSound(t *testing.T, p plan) {
 
 // Small limits have smaller domains; those that are too small are refused.
 func TestSmallPlans(t *testing.T) {
-	for limit := int64(400e6); limit < 40e9; limit += limit / 10 {
+	for limit := int64(800e6); limit < 40e9; limit += limit / 10 {
 		p, err := newPlan(limit)
 		require.NoError(t, err)
 		requireSound(t, p)
 	}
-	_, err := newPlan(100e6)
+	_, err := newPlan(500e6)
 	require.ErrorContains(t, err, "raise memory_limit")
 }
