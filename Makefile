@@ -2,7 +2,8 @@
 GO      ?= go
 BIN     := bin
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -X github.com/interlock-prover/interlock/shared.Version=$(VERSION)
+# Without tables for debuggers, which are a third of the files.
+LDFLAGS := -s -w -X github.com/interlock-prover/interlock/shared.Version=$(VERSION)
 
 # Pinned, run straight from the module cache: nothing to install.
 STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -60,9 +61,9 @@ cuda-toolchain: ## nvcc from Python wheels into build/cuda-toolchain, where none
 	$(MAKE) -C cuda toolchain
 
 cuda-release: ## bin/libinterlock_cuda.so for every card
-	$(MAKE) -C cuda -j $(shell nproc) all bench BUILD=../build/cuda-release ARCHS="$(CUDA_RELEASE)"
+	$(MAKE) -C cuda -j $(shell nproc) all BUILD=../build/cuda-release ARCHS="$(CUDA_RELEASE)"
 	install -d $(BIN)
-	install -m 755 build/cuda-release/$(CUDA_LIBRARY) build/cuda-release/$(CUDA_BENCH) $(BIN)/
+	install -m 755 build/cuda-release/$(CUDA_LIBRARY) $(BIN)/
 
 # Everything it runs is in bin/ already, so that the machine with the card needs no compiler.
 bench-gpu: ## checks and measures cards with what is in bin/; PARTS="..." chooses
