@@ -21,8 +21,7 @@ void sum_query(interlock_context* context, const interlock_circuit* circuit,
                uint64_t count, void* result) {
     const Stream& stream = context->stream;
     timed(context, [&] {
-        const Gathered g =
-            gather(circuit->circuit, witness->witness, query, from, count, stream);
+        const Gathered g = gather(circuit->circuit, witness->witness, query, from, count, stream);
         const Scalars scalars = {g.scalars.get(), g.full, ScalarForm::MONTGOMERY, g.places.get()};
         const Xyzz<F> full = msm(bases, scalars, bases.plan_for(g.full), stream);
         put(result, full.plus(msm_bits(bases, g.bits.get(), count, stream)));
@@ -125,8 +124,8 @@ int interlock_quotient_create(interlock_context* context, const interlock_circui
         auto made = std::make_unique<interlock_quotient>();
         made->device = context->device;
         timed(context, [&] {
-            made->coefficients = interlock::quotient(circuit->circuit, witness->witness, forward,
-                                                     backward, stream);
+            made->coefficients =
+                interlock::quotient(circuit->circuit, witness->witness, forward, backward, stream);
         });
         *quotient = made.release();
     });

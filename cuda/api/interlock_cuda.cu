@@ -76,8 +76,11 @@ namespace {
 // Makes a device current. Waits of the runtime's own, in copies of memory that is not pinned, sleep
 // as ours do (see Stream).
 void choose_device(int32_t index) {
-    check(cudaInitDevice(index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid),
-          "starting the device");
+    const cudaError_t code =
+        cudaInitDevice(index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid);
+    // One that another part of the process started waits as that part chose.
+    if (code != cudaErrorSetOnActiveProcess) check(code, "starting the device");
+    (void)cudaGetLastError();
     check(cudaSetDevice(index), "choosing the device");
 }
 
@@ -167,7 +170,8 @@ int interlock_device_open(int32_t index, uint64_t memory_bytes, uint64_t scratch
         require(scratch_bytes == 0 || scratch_bytes >= INTERLOCK_LEAST_SCRATCH_BYTES,
                 "device: scratch_bytes is too small");
         choose_device(index);
-        *device = new interlock_device{std::make_shared<Device>(index, memory_bytes, scratch_bytes)};
+        *device =
+            new interlock_device{std::make_shared<Device>(index, memory_bytes, scratch_bytes)};
     });
 }
 

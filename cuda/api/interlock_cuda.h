@@ -4,10 +4,10 @@
  * with what happened. No C++ exception crosses the interface, nothing exits the process, and the
  * library keeps no state but the objects that it hands out.
  *
- * A device may be used by any number of threads at once. A context, a stream of a device, is for one
- * thread at a time; different contexts run beside each other. What is made through one context may
- * be used through every other of the same device, by one that writes it or any number that read.
- * Calls return when their work on the device is done.
+ * A device may be used by any number of threads at once. A context, a stream of a device, is for
+ * one thread at a time; different contexts run beside each other. What is made through one context
+ * may be used through every other of the same device, by one that writes it or any number that
+ * read. Calls return when their work on the device is done.
  *
  * Field elements and points lie in memory as gnark-crypto keeps them: Montgomery form, 64-bit words
  * little endian, affine points as x then y, infinity as (0, 0). Fr 32 bytes, G1 96, G2 192.
@@ -151,7 +151,8 @@ INTERLOCK_API int interlock_generator_multiples(interlock_context* context, int3
  *
  * A reference to a variable is 32 bits: kind in the top two, index in the others. */
 #define INTERLOCK_INPUT 0u /* public input; number 0 of the circuit is the constant one */
-#define INTERLOCK_BIT 1u   /* auxiliary variable that is 0 or 1, by its number among all auxiliary */
+#define INTERLOCK_BIT 1u   /* auxiliary variable that is 0 or 1, by its number among all auxiliary \
+                            */
 #define INTERLOCK_FULL 2u  /* other auxiliary variable, by its number among those alone */
 #define INTERLOCK_PORT 3u  /* in terms only: a port of the instance */
 
@@ -216,8 +217,8 @@ INTERLOCK_API int interlock_evaluate(interlock_context* context, const interlock
                                      const interlock_witness* witness, int32_t matrix, void* values,
                                      interlock_error* error);
 
-/* The coefficients of H = (A*B - C)/Z for the witness, 2^log_domain elements in device memory. Takes
- * three times their size while it runs. */
+/* The coefficients of H = (A*B - C)/Z for the witness, 2^log_domain elements in device memory.
+ * Takes three times their size while it runs. */
 INTERLOCK_API int interlock_quotient_create(interlock_context* context,
                                             const interlock_circuit* circuit,
                                             const interlock_witness* witness,
@@ -243,8 +244,8 @@ INTERLOCK_API int interlock_sum_quotient(interlock_context* context,
                                          interlock_error* error);
 
 /* The same for queries L, A and B. Points of L are those of all auxiliary variables; of A those of
- * all inputs, then of the auxiliary variables that occur in A; of B those of the inputs, then of the
- * auxiliary variables that occur in B. */
+ * all inputs, then of the auxiliary variables that occur in A; of B those of the inputs, then of
+ * the auxiliary variables that occur in B. */
 INTERLOCK_API int interlock_sum_query(interlock_context* context, const interlock_circuit* circuit,
                                       const interlock_witness* witness, int32_t query,
                                       uint64_t from, const interlock_bases* bases, uint64_t count,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/interlock_cuda.h"
+#include "bench/circuit.cuh"
 #include "bench/samples.cuh"
 #include "bench/setup.cuh"
 #include "bench/throughput.cuh"
@@ -169,7 +170,7 @@ void check_small_msm(size_t count, const MsmPlan& plan, const Stream& stream) {
     copy(reversed.get(), backwards.data(), count, stream);
     const Scalars mapped = {reversed.get(), count, ScalarForm::MONTGOMERY, map.get()};
     expect(msm(bases, mapped, plan, stream).to_affine() == want.to_affine(), name + ", mapped");
-    const Stream narrow(stream.pool(), 100 * sizeof(Affine<F>));
+    const Stream narrow(stream.pool(), 400 * sizeof(Affine<F>));
     synchronize(stream);
     expect(msm(bases, mapped, plan, narrow).to_affine() == want.to_affine(),
            name + ", mapped, in parts");
@@ -189,7 +190,8 @@ void check_interface() {
     interlock_error error;
     int32_t devices = 0;
     expect(interlock_version() == INTERLOCK_CUDA_VERSION, "version");
-    expect(interlock_count_devices(&devices, &error) == INTERLOCK_OK && devices > 0, "device count");
+    expect(interlock_count_devices(&devices, &error) == INTERLOCK_OK && devices > 0,
+           "device count");
     interlock_device_info info;
     expect(interlock_describe_device(0, &info, &error) == INTERLOCK_OK, "device info");
     std::printf(
@@ -198,7 +200,8 @@ void check_interface() {
         info.name, std::strlen(info.uuid), info.pci_address, info.multiprocessors,
         (unsigned long long)info.memory_bytes, (unsigned long long)info.free_bytes,
         info.driver_version);
-    expect(interlock_describe_device(devices, &info, &error) == INTERLOCK_NO_DEVICE, "no such device");
+    expect(interlock_describe_device(devices, &info, &error) == INTERLOCK_NO_DEVICE,
+           "no such device");
     interlock_device* device = nullptr;
     interlock_context* context = nullptr;
     constexpr uint64_t LIMIT = uint64_t(256) << 20;
@@ -246,6 +249,10 @@ void check_interface() {
             std::memcmp(back.data(), values.data(), N * sizeof(Fr)) == 0,
         "ntt through the interface");
     expect(interlock_device_free(context, memory, &error) == INTERLOCK_OK, "device free");
+    uint64_t tables = 0;  // of the transforms, which stay
+    expect(interlock_device_memory(device, &tables, &peak, &error) == INTERLOCK_OK &&
+               tables < uint64_t(1) << 20,
+           "memory of tables");
 
     const std::vector<G2Affine> points(N, g2_generator());
     interlock_bases* bases = nullptr;
@@ -265,8 +272,10 @@ void check_interface() {
     expect(interlock_bases_create(context, 1, uint64_t(1) << 30, 1, &bases, &error) ==
                INTERLOCK_OUT_OF_MEMORY,
            "bases beyond the limit fail");
-    expect(interlock_device_memory(device, &used, &peak, &error) == INTERLOCK_OK && used == 0,
-           "nothing is in use in the end");
+    expect(interlock_copy(context, nullptr, nullptr, 0, &error) == INTERLOCK_OK &&
+               interlock_device_memory(device, &used, &peak, &error) == INTERLOCK_OK &&
+               used == tables,
+           "nothing but tables is in use in the end");
     interlock_context_destroy(context);
     interlock_device_close(device);
 }
@@ -311,6 +320,13 @@ void check_all(int max_log, const Stream& stream) {
     before = failures;
     expect(check_generator_multiples(stream), "multiples of the generators");
     passed("multiples of the generators", before);
+
+    for (const CircuitCheck& c : circuit_checks()) {
+        before = failures;
+        const std::string wrong = c.run(stream);
+        expect(wrong.empty(), std::string(c.name) + ": " + wrong);
+        passed(c.name, before);
+    }
 
     before = failures;
     check_interface();
@@ -420,8 +436,8 @@ void measure_bits(int log_size, const Stream& stream) {
     DeviceBuffer<uint32_t> on_device(bits.size(), stream);
     copy(on_device.get(), bits.data(), bits.size(), stream);
     Affine<F> got;
-    const double ms =
-        median_ms(stream, 4, [&] { got = msm_bits(bases, on_device.get(), n, stream).to_affine(); });
+    const double ms = median_ms(
+        stream, 4, [&] { got = msm_bits(bases, on_device.get(), n, stream).to_affine(); });
     const bool ok = expect(got == want, "msm of bits");
     std::printf("{\"what\":\"msm_bits_g%d\",\"log\":%d,\"ms\":%.3f,\"ok\":%s}\n", Group<F>::NUMBER,
                 log_size, ms, ok ? "true" : "false");
@@ -464,10 +480,10 @@ int run(const std::set<std::string>& parts, int max_log) {
         expect(measure_generator_multiples(stream), "multiples of the generators, many");
     }
     if (parts.count("sweep") != 0) {
-        for (int log_size : {22, 24, 26}) {
+        for (int log_size : {12, 14, 16, 18, 20, 22, 24, 26}) {
             if (log_size > max_log) continue;
-            std::vector<MsmPlan> p;
-            for (int window : {15, 16, 17, 18, 19, 20, 22}) {
+            std::vector<MsmPlan> p = {MsmPlan::choose(size_t(1) << log_size, 1)};
+            for (int window = 7; window <= 22; window++) {
                 if (window >= log_size - 7 && window < log_size) {
                     p.push_back(MsmPlan::with_window(window, 1));
                 }

@@ -30,11 +30,12 @@ __global__ void __launch_bounds__(BLOCK)
     }
     const Circuit::Job job = jobs[low];
     const uint32_t block = blockIdx.x - job.first_block;
-    const uint32_t instance = (block / job.row_blocks << job.log_lanes) +
-                              (threadIdx.x & ((1u << job.log_lanes) - 1));
+    const uint32_t instance =
+        (block / job.row_blocks << job.log_lanes) + (threadIdx.x & ((1u << job.log_lanes) - 1));
     if (instance >= job.t.instances) return;
     const uint32_t step = BLOCK >> job.log_lanes;
-    uint32_t row = block % job.row_blocks * (step * ROWS_PER_THREAD) + (threadIdx.x >> job.log_lanes);
+    uint32_t row =
+        block % job.row_blocks * (step * ROWS_PER_THREAD) + (threadIdx.x >> job.log_lanes);
     Fr* values = blockIdx.y == 0 ? first_values : second_values;
 #pragma unroll 1
     for (uint32_t k = 0; k < ROWS_PER_THREAD && row < job.t.rows; k++, row += step) {
@@ -94,15 +95,15 @@ void check_system(const interlock_system& s) {
     require(s.aux <= NUMBER_MASK && s.full <= s.aux && s.coefficient_count >= 2 &&
                 s.term_count <= UINT32_MAX && s.row_count <= UINT32_MAX / 3,
             "counts out of range");
-    require((s.template_count == 0 || s.templates != nullptr) &&
-                (s.instance_count == 0 || s.instances != nullptr) &&
-                (s.port_count == 0 || s.ports != nullptr) &&
-                (s.row_count == 0 || (s.row_places != nullptr && s.row_ends != nullptr)) &&
-                (s.term_count == 0 || s.terms != nullptr) && s.coefficients != nullptr &&
-                (s.aux == 0 ||
-                 (s.is_bit != nullptr && s.dense_a != nullptr && s.dense_b != nullptr)) &&
-                s.dense_b_inputs != nullptr,
-            "a null pointer");
+    require(
+        (s.template_count == 0 || s.templates != nullptr) &&
+            (s.instance_count == 0 || s.instances != nullptr) &&
+            (s.port_count == 0 || s.ports != nullptr) &&
+            (s.row_count == 0 || (s.row_places != nullptr && s.row_ends != nullptr)) &&
+            (s.term_count == 0 || s.terms != nullptr) && s.coefficients != nullptr &&
+            (s.aux == 0 || (s.is_bit != nullptr && s.dense_a != nullptr && s.dense_b != nullptr)) &&
+            s.dense_b_inputs != nullptr,
+        "a null pointer");
     for (uint64_t c = 0; c < 3 * s.row_count; c++) {
         require(s.row_ends[c] <= s.term_count && (c == 0 || s.row_ends[c - 1] <= s.row_ends[c]),
                 "row " + std::to_string(c / 3) + ": its terms end where there are none");

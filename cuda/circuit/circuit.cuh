@@ -14,11 +14,11 @@ enum class Query { L, A, B };
 // The points of a query: first some inputs, then the auxiliary variables of a bitmap, in order.
 struct QueryPoints {
     size_t inputs;
-    const uint32_t* input_of;        // on the device: the input of each; null: input i is point i
-    const uint64_t* dense;           // on the device; null: all auxiliary variables
-    const uint32_t* rank;            // on the device: set bits before each word
+    const uint32_t* input_of;  // on the device: the input of each; null: input i is point i
+    const uint64_t* dense;     // on the device; null: all auxiliary variables
+    const uint32_t* rank;      // on the device: set bits before each word
     const std::vector<uint32_t>* host_rank;  // the same on the host, and in the end how many
-    size_t count;                    // of all points
+    size_t count;                            // of all points
 };
 
 class Circuit {
@@ -43,8 +43,8 @@ class Circuit {
     // Evaluates some matrices for a witness: matrix `first` to first_values, the one after it to
     // second_values unless that is null; 2^log_domain values each, with the rows of the inputs
     // (input i times 0 = 0) after the constraints and zeros up to the end.
-    void evaluate(const WitnessValues& witness, uint32_t first, Fr* first_values,
-                  Fr* second_values, const Stream& stream) const;
+    void evaluate(const WitnessValues& witness, uint32_t first, Fr* first_values, Fr* second_values,
+                  const Stream& stream) const;
 
     // A template's part in the grid of the evaluation.
     struct Job {

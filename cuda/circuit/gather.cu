@@ -55,8 +55,7 @@ __global__ void __launch_bounds__(BLOCK)
     // The warp's points follow each other, so that their bits lie in two words at most.
     const bool bit = is_bit >> j & 1;
     const uint32_t first = __shfl_sync(ALL, point, __ffs(some) - 1) / 32;
-    const uint32_t one =
-        mine && bit && (v.bits[word] >> j & 1) ? uint32_t(1) << (point % 32) : 0;
+    const uint32_t one = mine && bit && (v.bits[word] >> j & 1) ? uint32_t(1) << (point % 32) : 0;
     const uint32_t low = __reduce_or_sync(ALL, point / 32 == first ? one : 0);
     const uint32_t high = __reduce_or_sync(ALL, point / 32 == first ? 0 : one);
     if (lane == 0 && low != 0) atomicOr(bits + first, low);
@@ -92,8 +91,8 @@ Gathered gather(const Circuit& circuit, const Witness& witness, Query query, siz
         end_word = size_t(std::lower_bound(rank.begin(), rank.end(), end) - rank.begin());
     }
     const std::vector<uint32_t>& full_rank = circuit.host_full_rank();
-    const size_t most = inputs + std::min<size_t>(count - inputs,
-                                                  full_rank[end_word] - full_rank[first_word]);
+    const size_t most =
+        inputs + std::min<size_t>(count - inputs, full_rank[end_word] - full_rank[first_word]);
 
     Gathered g = {DeviceBuffer<uint32_t>((count + 31) / 32, stream), DeviceBuffer<Fr>(most, stream),
                   DeviceBuffer<uint32_t>(most, stream), inputs};
@@ -108,8 +107,9 @@ Gathered gather(const Circuit& circuit, const Witness& witness, Query query, siz
         DeviceBuffer<uint32_t> taken(1, stream);
         const auto before = uint32_t(inputs);
         copy(taken.get(), &before, 1, stream);
-        const AuxValues values = {circuit.is_bit(),    witness.bits.get(), points.dense, points.rank,
-                                  circuit.full_rank(), witness.full.get(), uint32_t(circuit.aux())};
+        const AuxValues values = {
+            circuit.is_bit(),    witness.bits.get(), points.dense,           points.rank,
+            circuit.full_rank(), witness.full.get(), uint32_t(circuit.aux())};
         gather_aux<<<blocks_for((end_word - first_word) * 64, BLOCK), BLOCK, 0, stream>>>(
             values, uint32_t(first_word), uint32_t(end_word), uint32_t(begin), uint32_t(end),
             uint32_t(inputs), g.bits.get(), g.scalars.get(), g.places.get(), taken.get());

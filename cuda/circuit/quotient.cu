@@ -30,9 +30,9 @@ Fr vanishing(int log_domain) {
 
 }  // namespace
 
-// The polynomial of degree below n that has the values of A*B on the coset is C + (7^n - 1)*H, since
-// A*B = C + Z*H. So C need not go to the coset: its coefficients are taken away afterwards, and its
-// values are computed when those of B are no longer needed.
+// The polynomial of degree below n that has the values of A*B on the coset is C + (7^n - 1)*H,
+// since A*B = C + Z*H. So C need not go to the coset: its coefficients are taken away afterwards,
+// and its values are computed when those of B are no longer needed.
 DeviceBuffer<Fr> quotient(const Circuit& circuit, const Witness& witness, const Transform& forward,
                           const Transform& backward, const Stream& stream) {
     const size_t n = size_t(1) << circuit.log_domain();

@@ -7,7 +7,9 @@
 namespace interlock {
 namespace {
 
-constexpr size_t MOST_SCRATCH_BYTES = size_t(27) << 30;
+constexpr size_t MOST_SCRATCH_BYTES = 27000000000;
+// Pools grow by whole pages.
+constexpr size_t PAGE_BYTES = size_t(2) << 20;
 constexpr size_t LANDING_BYTES = size_t(256) << 10;
 
 // A wait asks again and again for so long, then sleeps. Waking up takes some 50 us, which matters
@@ -21,6 +23,8 @@ MemoryPool::MemoryPool(int device, size_t limit_bytes) : limit_bytes_(limit_byte
     size_t free_bytes = 0, total_bytes = 0;
     check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
     if (limit_bytes_ == 0 || limit_bytes_ > total_bytes) limit_bytes_ = total_bytes;
+    limit_bytes_ -= limit_bytes_ % PAGE_BYTES;
+    if (limit_bytes_ == 0) throw ArgumentError{"memory pool: less than a page of 2 MiB"};
     cudaMemPoolProps properties = {};
     properties.allocType = cudaMemAllocationTypePinned;
     properties.handleTypes = cudaMemHandleTypeNone;

@@ -34,9 +34,9 @@ inline void check(cudaError_t code, const char* doing) {
 // After each kernel launch.
 inline void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
 
-// The device memory that the library may take: a pool of one device with a hard limit. What is given
-// back stays in the pool, since giving gigabytes back to the driver and asking for them again takes
-// longer than many a kernel.
+// The device memory that the library may take: a pool of one device with a hard limit. What is
+// given back stays in the pool, since giving gigabytes back to the driver and asking for them again
+// takes longer than many a kernel.
 class MemoryPool {
   public:
     // The device must be current. limit_bytes 0: all the memory that it has.

@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"math/big"
 	"os"
@@ -15,11 +16,14 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
 	"github.com/stretchr/testify/require"
+
+	"github.com/interlock-prover/interlock/prover/constraint"
+	"github.com/interlock-prover/interlock/prover/witness"
 )
 
 // Operation numbers of vectors/vectors.cpp: the hundreds choose the type.
 const (
-	opFr, opFp, opFp2, opG1, opG2, opNTT, opEncode = 0, 100, 200, 300, 400, 500, 600
+	opFr, opFp, opFp2, opG1, opG2, opNTT, opEncode, opRows = 0, 100, 200, 300, 400, 500, 600, 700
 
 	opAdd, opSub, opMul, opSquare, opNeg, opDouble, opInverse = 0, 1, 2, 3, 4, 5, 6
 
@@ -53,7 +57,7 @@ func (v *vectors) check(t *testing.T) {
 	// go test takes a result from its cache unless a file that the test itself read has changed.
 	headers, err := filepath.Glob(filepath.Join("..", "*", "*.cuh"))
 	require.NoError(t, err)
-	for _, name := range append(headers, filepath.Join("vectors", "vectors.cpp")) {
+	for _, name := range append(headers, filepath.Join("..", "api", "interlock_cuda.h"), filepath.Join("vectors", "vectors.cpp")) {
 		_, err := os.ReadFile(name)
 		require.NoError(t, err)
 	}
@@ -279,5 +283,88 @@ func TestEncoding(t *testing.T) {
 		b := e.Bytes()
 		v.add("coordinate", opEncode, b[:], raw(&e))
 	}
+	v.check(t)
+}
+
+// table is an array as a record has it: its length, then its elements as they lie in memory.
+func table[T any](values []T) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(len(values)))
+	for i := range values {
+		b = append(b, raw(&values[i])...)
+	}
+	return b
+}
+
+// sampleSystem has templates within templates, ports of every kind, and linear combinations of none to a
+// hundred terms.
+func sampleSystem() *constraint.System {
+	var three, minusOne fr.Element
+	three.SetUint64(3)
+	minusOne.SetInt64(-1)
+	b := constraint.NewBuilder()
+	ports := []constraint.Var{b.AllocInput(), b.AllocInput(), b.AllocBit(), b.Alloc()}
+	inner := func(b *constraint.Builder, ports []constraint.Var) ([]constraint.Var, any) {
+		full, bit, input := b.Alloc(), b.AllocBit(), b.AllocInput()
+		var long constraint.LC
+		for i := range 100 {
+			var c fr.Element
+			c.SetUint64(1 << (i % 40))
+			long = long.Plus(b.AllocBit(), c)
+		}
+		b.Enforce(long, constraint.Lin(constraint.One).Plus(input, three), constraint.Lin(full))
+		b.Enforce(constraint.Lin(bit), constraint.Const(three).Plus(bit, minusOne), nil)
+		for _, p := range ports {
+			b.Enforce(constraint.Lin(p).Plus(full, three), constraint.Lin(p).Plus(constraint.One, minusOne), constraint.Lin(p).Plus(bit, three))
+		}
+		return []constraint.Var{bit, full}, nil
+	}
+	outer := func(b *constraint.Builder, ports []constraint.Var) ([]constraint.Var, any) {
+		own := b.Alloc()
+		outs, _ := b.Call("inner", ports, inner)
+		b.Enforce(constraint.Lin(own), constraint.Lin(outs[0]).Plus(ports[0], three), constraint.Lin(outs[1]).Plus(own, minusOne))
+		return outs, nil
+	}
+	for range 5 {
+		outs, _ := b.Call("outer", ports, outer)
+		ports = []constraint.Var{ports[1], ports[0], outs[0], outs[1]}
+		b.Enforce(nil, constraint.Lin(outs[1]), constraint.Lin(ports[0]))
+		b.Call("inner", ports, inner)
+	}
+	return b.Finish()
+}
+
+// TestRows: rows of a constraint system in flat form have the values that package constraint computes.
+func TestRows(t *testing.T) {
+	s := sampleSystem()
+	w := witness.New(s.Layout())
+	for _, values := range [][]fr.Element{w.Inputs[1:], w.Full} {
+		for i := range values {
+			values[i].MustSetRandom()
+		}
+	}
+	for i := range s.NumAux() {
+		if s.Layout().IsBit(i) && i*i%7 < 3 {
+			w.Bits[i/64] |= 1 << (i % 64)
+		}
+	}
+	n := s.NumConstraints()
+	var want []byte
+	var values [3][]fr.Element
+	for m := range values {
+		values[m] = make([]fr.Element, n)
+	}
+	require.NoError(t, s.Evaluate(context.Background(), w, values[0], values[1], values[2], 1))
+	for _, v := range values {
+		want = append(want, table(v)[4:]...)
+	}
+	f := s.Flat()
+	words := make([]uint32, 0, 2*len(w.Bits))
+	for _, bits := range w.Bits {
+		words = append(words, uint32(bits), uint32(bits>>32))
+	}
+	var v vectors
+	v.add("rows", opRows, want, binary.LittleEndian.AppendUint32(nil, uint32(n)),
+		table(f.Templates), table(f.Instances), table(f.Ports), table(f.RowPlaces), table(f.RowEnds),
+		table(f.Terms), table(f.Coefficients), table(w.Inputs), table(words), table(w.Full))
 	v.check(t)
 }

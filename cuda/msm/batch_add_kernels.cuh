@@ -150,7 +150,9 @@ __global__ void __launch_bounds__(ADD_BLOCK<F>, ADD_BLOCKS_PER_SM<F>)
 
 template <class F>
 BatchAdder<F>::BatchAdder(size_t max_pairs, const Stream& stream)
-    : stream_(stream), chunk_(std::min(std::min(max_pairs, CHUNK), stream.scratch_bytes() / SCRATCH_SHARE / sizeof(F))) {
+    : stream_(stream),
+      chunk_(std::min(std::min(max_pairs, CHUNK),
+                      stream.scratch_bytes() / SCRATCH_SHARE / sizeof(F))) {
     int device = 0, sms = 0;
     check(cudaGetDevice(&device), "asking for the device");
     check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device),

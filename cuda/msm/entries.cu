@@ -25,8 +25,9 @@ Recoding recoding(const MsmPlan& plan) {
 // place*count + i, place counting those windows. Zero digits get the key past the last bucket.
 __global__ void __launch_bounds__(BLOCK)
     digits(const Fr* __restrict__ scalars, const uint32_t* __restrict__ base_of,
-           uint32_t first_base, uint32_t count, uint32_t base_count, bool montgomery, MsmPlan plan, Recoding recoding, int windows, int first_set, int sets,
-           uint32_t* __restrict__ keys, uint32_t* __restrict__ references) {
+           uint32_t first_base, uint32_t count, uint32_t base_count, bool montgomery, MsmPlan plan,
+           Recoding recoding, int windows, int first_set, int sets, uint32_t* __restrict__ keys,
+           uint32_t* __restrict__ references) {
     const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
     Fr s = load(scalars + i);
@@ -134,7 +135,8 @@ Entries::Entries(const MsmPlan& plan, const Scalars& scalars, size_t base_count,
     begins = DeviceBuffer<uint32_t>(buckets_ + 1, stream);
     digits<<<blocks_for(count, BLOCK), BLOCK, 0, stream>>>(
         scalars.values, scalars.base_of, uint32_t(scalars.first_base), uint32_t(count),
-        uint32_t(base_count), scalars.form == ScalarForm::MONTGOMERY, plan, recoding(plan), plan.windows(), first_set, sets, keys.get(), references.get());
+        uint32_t(base_count), scalars.form == ScalarForm::MONTGOMERY, plan, recoding(plan),
+        plan.windows(), first_set, sets, keys.get(), references.get());
     check_launch("digits");
     int key_bits = 1;
     while ((buckets_ >> key_bits) != 0) key_bits++;

@@ -32,6 +32,8 @@ struct MsmPlan {
     // The plan of least estimated time. multiples is how many multiples of each base may be kept,
     // 1 for the bases alone.
     static MsmPlan choose(size_t count, int multiples);
+    // Its estimated time for so many scalars, in field multiplications.
+    double work(size_t count) const;
     // A plan with a given window, for measurements.
     static MsmPlan with_window(int window_bits, int multiples);
 };
@@ -55,7 +57,7 @@ class Bases {
 
     size_t count() const { return count_; }
     const MsmPlan& plan() const { return plan_; }
-    // The plan for a sum over `count` of them: what suits it, unless the multiples bind it.
+    // The plan for a sum over `count` of them, with their multiples or without.
     MsmPlan plan_for(size_t count) const;
     // Multiple m of base i is at points()[m*count() + i].
     const Affine<F>* points() const { return points_.get(); }

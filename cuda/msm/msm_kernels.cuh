@@ -193,7 +193,8 @@ Bases<F>::Bases(size_t capacity, const MsmPlan& plan, const Stream& stream)
 
 template <class F>
 void Bases<F>::load(size_t at, size_t count, const Affine<F>* points, const Stream& stream) {
-    if (at > count_ || count > count_ - at) throw ArgumentError{"bases: more than there is room for"};
+    if (at > count_ || count > count_ - at)
+        throw ArgumentError{"bases: more than there is room for"};
     copy(points_.get() + at, points, count, stream);
     loaded(at + count, stream);
 }
@@ -201,7 +202,8 @@ void Bases<F>::load(size_t at, size_t count, const Affine<F>* points, const Stre
 // Encoded points are as long as decoded ones, so that they need no place beside.
 template <class F>
 void Bases<F>::load_encoded(size_t at, size_t count, const void* points, const Stream& stream) {
-    if (at > count_ || count > count_ - at) throw ArgumentError{"bases: more than there is room for"};
+    if (at > count_ || count > count_ - at)
+        throw ArgumentError{"bases: more than there is room for"};
     copy(points_.get() + at, static_cast<const Affine<F>*>(points), count, stream);
     decode_points(points_.get() + at, count, at, stream);
     loaded(at + count, stream);
@@ -233,7 +235,8 @@ void Bases<F>::make_multiples(const Stream& stream) const {
 
 template <class F>
 MsmPlan Bases<F>::plan_for(size_t count) const {
-    return plan_.multiples == 1 ? MsmPlan::choose(count, 1) : plan_;
+    const MsmPlan plain = MsmPlan::choose(count, 1);
+    return plan_.multiples == 1 || plain.work(count) < plan_.work(count) ? plain : plan_;
 }
 
 // Adds the entries of every bucket; fills points and begins such that bucket b has one point, at
@@ -345,18 +348,17 @@ Portion portion(const MsmPlan& plan, size_t count, const Stream& stream) {
     const size_t parts = (count + most - 1) / most;
     Portion p;
     p.scalars = (count + parts - 1) / parts;
-    p.sets = int(std::clamp<size_t>(
-        std::min(scratch / (p.scalars * entry + buckets),
-                 INDEX_MASK / (p.scalars * size_t(plan.multiples))),
-        1, size_t(plan.sets)));
+    p.sets = int(std::clamp<size_t>(std::min(scratch / (p.scalars * entry + buckets),
+                                             INDEX_MASK / (p.scalars * size_t(plan.multiples))),
+                                    1, size_t(plan.sets)));
     return p;
 }
 
 template <class F>
 Xyzz<F> msm(const Bases<F>& bases, const Scalars& scalars, const MsmPlan& plan,
             const Stream& stream) {
-    if (scalars.base_of == nullptr &&
-        (scalars.first_base > bases.count() || scalars.count > bases.count() - scalars.first_base)) {
+    if (scalars.base_of == nullptr && (scalars.first_base > bases.count() ||
+                                       scalars.count > bases.count() - scalars.first_base)) {
         throw ArgumentError{"msm: more scalars than bases"};
     }
     if (scalars.count == 0) return Xyzz<F>::infinity();
@@ -408,7 +410,8 @@ Xyzz<F> msm_bits(const Bases<F>& bases, const uint32_t* bits, size_t count, cons
 
     // A base: half of a pair and its target, and the points of the first two levels.
     constexpr size_t BASE_BYTES = 6 + sizeof(Affine<F>) * 3 / 4;
-    const size_t most = std::clamp<size_t>(scratch_for_entries<F>(stream) / BASE_BYTES, 2, ones);
+    const size_t most =
+        std::min<size_t>(std::max<size_t>(scratch_for_entries<F>(stream) / BASE_BYTES, 2), ones);
     const size_t most_pairs = most / 2 + 1;
     DeviceBuffer<Affine<F>> points(most / 2 + 1, stream), other(most / 4 + 1, stream);
     DeviceBuffer<Pair> pairs(most_pairs, stream);
@@ -421,9 +424,8 @@ Xyzz<F> msm_bits(const Bases<F>& bases, const uint32_t* bits, size_t count, cons
         const uint32_t* list = references.get() + first;
         for (int level = 0; level == 0 || left > FEW_POINTS; level++) {
             Affine<F>* out = (level % 2 == 0 ? points : other).get();
-            pair_neighbours<F>
-                <<<blocks_for((left + 1) / 2, POINT_BLOCK), POINT_BLOCK, 0, stream>>>(
-                    list, uint32_t(left), in, out, pairs.get(), target.get());
+            pair_neighbours<F><<<blocks_for((left + 1) / 2, POINT_BLOCK), POINT_BLOCK, 0, stream>>>(
+                list, uint32_t(left), in, out, pairs.get(), target.get());
             check_launch("pair_neighbours");
             adder.add(in, pairs.get(), target.get(), left / 2, out);
             left = (left + 1) / 2;

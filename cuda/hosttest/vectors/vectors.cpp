@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
+#include "circuit/row.cuh"
 #include "curve/generators.cuh"
 #include "curve/point.cuh"
 #include "setup/digits.cuh"
@@ -105,6 +107,42 @@ bool group(uint32_t op, const Affine<F>& generator) {
     return false;
 }
 
+template <class T>
+std::vector<T> get_all() {
+    std::vector<T> v(get<uint32_t>());
+    for (T& t : v) t = get<T>();
+    return v;
+}
+
+// A system in flat form and a witness, each table with its length before it: the values of A, B and
+// C in every constraint.
+void rows() {
+    const auto constraints = get<uint32_t>();
+    const auto templates = get_all<interlock_template>();
+    const auto instances = get_all<interlock_instance>();
+    const auto ports = get_all<uint32_t>(), row_places = get_all<uint32_t>(),
+               row_ends = get_all<uint32_t>();
+    const auto terms = get_all<interlock_term>();
+    const auto coefficients = get_all<Fr>(), inputs = get_all<Fr>();
+    const auto bits = get_all<uint32_t>();
+    const auto full = get_all<Fr>();
+    const SystemTables system = {instances.data(), ports.data(), row_places.data(),
+                                 row_ends.data(),  terms.data(), coefficients.data()};
+    const WitnessValues witness = {inputs.data(), bits.data(), full.data()};
+    for (uint32_t matrix = 0; matrix < 3; matrix++) {
+        std::vector<Fr> values(constraints);
+        for (const interlock_template& t : templates) {
+            for (uint32_t i = 0; i < t.instances; i++) {
+                for (uint32_t r = 0; r < t.rows; r++) {
+                    values.at(row_constraint(system, t, i, r)) =
+                        evaluate_row(system, witness, t, i, r, matrix);
+                }
+            }
+        }
+        for (const Fr& v : values) put(v);
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -128,6 +166,7 @@ int main() {
                 break;
             }
             case 6: put(encoded(get<Fp>())), known = true; break;
+            case 7: rows(), known = true; break;
         }
         if (!known) {
             std::fprintf(stderr, "vectors: unknown operation %u\n", op);
