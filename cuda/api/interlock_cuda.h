@@ -151,8 +151,7 @@ INTERLOCK_API int interlock_generator_multiples(interlock_context* context, int3
  *
  * A reference to a variable is 32 bits: kind in the top two, index in the others. */
 #define INTERLOCK_INPUT 0u /* public input; number 0 of the circuit is the constant one */
-#define INTERLOCK_BIT 1u   /* auxiliary variable that is 0 or 1, by its number among all auxiliary \
-                            */
+#define INTERLOCK_BIT 1u   /* auxiliary variable that is a bit, by its number among all auxiliary */
 #define INTERLOCK_FULL 2u  /* other auxiliary variable, by its number among those alone */
 #define INTERLOCK_PORT 3u  /* in terms only: a port of the instance */
 
