@@ -34,9 +34,10 @@ type Device struct {
 	lost    atomic.Pointer[Error] // the fault that ended it
 	closing chan struct{}
 
+	keys *interlock.Loads[groth16.Source, *key]
+
 	mu     sync.Mutex
 	closed bool
-	keys   map[groth16.Source]*key
 }
 
 var _ groth16.Device = (*Device)(nil)
@@ -77,8 +78,8 @@ func open(a api, c Config, p plan) (_ *Device, err error) {
 		budget:  interlock.NewBudget("the memory of "+c.Name, p.budgetBytes()),
 		compute: make(chan handle, 1), uploads: make(chan handle, max(1, c.Workers)+1),
 		closing: make(chan struct{}),
-		keys:    map[groth16.Source]*key{},
 	}
+	d.keys = interlock.NewLoads[groth16.Source](d.free, func(k *key) bool { return k.placement.resident })
 	if d.device, err = a.openDevice(c.Index, p.limitBytes, p.scratchBytes); err != nil {
 		return nil, explain(err, c.Name, "opening card %d", c.Index)
 	}
@@ -140,7 +141,7 @@ func (d *Device) Footprint(_ groth16.Source, c *groth16.Circuit) groth16.Footpri
 func (d *Device) Preload(ctx context.Context, key groth16.Source, c *groth16.Circuit) error {
 	k, err := d.load(ctx, key, c)
 	if err == nil {
-		d.leave(k)
+		d.keys.Leave(k)
 	}
 	return err
 }
@@ -155,12 +156,12 @@ func (d *Device) Prepare(ctx context.Context, key groth16.Source, c *groth16.Cir
 	if err != nil {
 		return nil, err
 	}
-	onDevice, err := d.upload(ctx, k, w)
+	onDevice, err := d.upload(ctx, k.Value, w)
 	if err != nil {
-		d.leave(k)
+		d.keys.Leave(k)
 		return nil, err
 	}
-	return &Work{device: d, key: k, witness: onDevice}, nil
+	return &Work{device: d, loaded: k, key: k.Value, witness: onDevice}, nil
 }
 
 // uploadBytes of a witness are copied at a time, so that a done context is
@@ -202,20 +203,12 @@ func (d *Device) Close() error {
 		d.mu.Unlock()
 		return nil
 	}
-	users := 0
-	for _, k := range d.keys {
-		users += k.users
-	}
-	if users > 0 {
+	if users := d.keys.Close(); users > 0 {
 		d.mu.Unlock()
 		return fmt.Errorf("closing %s: %d proofs are still using it", d.name, users)
 	}
 	d.closed = true
 	close(d.closing)
-	for _, k := range d.keys {
-		d.free(k)
-	}
-	d.keys = nil
 	d.mu.Unlock()
 
 	last := <-d.compute

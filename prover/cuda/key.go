@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -18,100 +19,36 @@ type key struct {
 	placement placement
 	segments  []segment
 
-	done      chan struct{} // closed when the rest is set
-	circuit   handle
-	bases     []handle // of the segments; none if the key is streamed
-	err       error
-	cancelled bool // err is that the loading caller gave up
-
-	// Under the device's mu:
-	users   int  // who loads it, waits for it or works with it
-	evicted bool // freed by the last of them
+	circuit handle
+	bases   []handle // of the segments; none if the key is streamed
 }
 
+// loadedKey is a key that stays until it is left.
+type loadedKey = interlock.Load[groth16.Source, *key]
+
 // load returns a key, loading it at most once however many callers ask for it at
-// the same time. It stays at least until leave; a streamed one no longer.
-func (d *Device) load(ctx context.Context, source groth16.Source, c *groth16.Circuit) (*key, error) {
+// the same time. It stays at least until it is left; a streamed one no longer.
+func (d *Device) load(ctx context.Context, source groth16.Source, c *groth16.Circuit) (*loadedKey, error) {
 	if err := c.CheckKey(source); err != nil {
 		return nil, err
 	}
 	if err := d.plan.check(c); err != nil {
 		return nil, d.explain(err, "making room for %s", source.Name())
 	}
-	for {
-		d.mu.Lock()
-		if d.closed {
-			d.mu.Unlock()
-			return nil, fmt.Errorf("%s: %w", d.name, errClosed)
-		}
-		k, found := d.keys[source]
-		if !found {
-			k = &key{source: source, done: make(chan struct{})}
-			d.keys[source] = k
-		}
-		k.users++
-		d.mu.Unlock()
-		if !found {
-			if k.err = interlock.Protect(func() error { return d.read(ctx, k, c) }); k.err != nil {
-				k.cancelled = ctx.Err() != nil
-				d.mu.Lock()
-				k.evicted = true
-				if d.keys[source] == k {
-					delete(d.keys, source)
-				}
-				d.mu.Unlock()
-			}
-			close(k.done)
-		} else {
-			select {
-			case <-k.done:
-			case <-ctx.Done():
-				d.leave(k)
-				return nil, context.Cause(ctx)
-			}
-		}
-		if k.err == nil {
-			return k, nil
-		}
-		d.leave(k)
-		if !found || !k.cancelled {
-			return nil, k.err
-		}
+	loaded, err := d.keys.Get(ctx, source, func() (*key, error) {
+		k := &key{source: source}
+		return k, interlock.Protect(func() error { return d.read(ctx, k, c) }) // what is there is freed even then
+	})
+	if errors.Is(err, interlock.ErrLoadsClosed) {
+		err = fmt.Errorf("%s: %w", d.name, errClosed)
 	}
-}
-
-// leave undoes load.
-func (d *Device) leave(k *key) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if k.users--; k.users > 0 {
-		return
-	}
-	if !k.placement.resident && d.keys[k.source] == k {
-		delete(d.keys, k.source)
-		k.evicted = true
-	}
-	if k.evicted {
-		d.free(k)
-	}
+	return loaded, err
 }
 
 // Evict implements groth16.Device.
-func (d *Device) Evict(source groth16.Source) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	k, found := d.keys[source]
-	if !found {
-		return
-	}
-	delete(d.keys, source)
-	k.evicted = true
-	if k.users == 0 {
-		d.free(k)
-	}
-}
+func (d *Device) Evict(source groth16.Source) { d.keys.Evict(source) }
 
-// free gives back what a key has on the card, under mu.
+// free gives back what a key has on the card.
 func (d *Device) free(k *key) {
 	for _, b := range k.bases {
 		d.api.destroyBases(b)
@@ -207,7 +144,7 @@ func (d *Device) copySegments(ctx context.Context, h handle, k *key, room func(s
 // all cores.
 func (d *Device) readChunks(ctx context.Context, k *key, chunks chan<- chunk) error {
 	for _, s := range k.segments {
-		size := groupOf(s.query).pointBytes()
+		size := s.query.PointBytes()
 		most := d.plan.pinnedBytes / size
 		for at := 0; at < s.count; at += most {
 			buffer, err := d.pinned.take(ctx)

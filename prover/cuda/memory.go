@@ -131,7 +131,7 @@ type placement struct {
 func (p *plan) place(c *groth16.Circuit) placement {
 	var points int64
 	for q := range groth16.Query(groth16.NumQueries) {
-		points += int64(c.QueryLen(q)) * int64(groupOf(q).pointBytes())
+		points += int64(c.QueryLen(q)) * int64(q.PointBytes())
 	}
 	return p.placeBytes(points, circuitBytes(c.System.Flat()), witnessBytes(c.System.Layout()))
 }

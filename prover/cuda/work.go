@@ -15,7 +15,8 @@ import (
 // Work is a proof being computed on a card. It implements groth16.Work.
 type Work struct {
 	device   *Device
-	key      *key
+	loaded   *loadedKey
+	key      *key // its value
 	witness  handle
 	spans    []Span
 	sums     *groth16.Sums
@@ -231,6 +232,6 @@ func (w *Work) Release() {
 		return
 	}
 	w.device.api.destroyWitness(w.witness)
-	w.device.leave(w.key)
-	w.released, w.sums, w.key, w.witness = true, nil, nil, 0
+	w.device.keys.Leave(w.loaded)
+	w.released, w.sums, w.loaded, w.key, w.witness = true, nil, nil, nil, 0
 }

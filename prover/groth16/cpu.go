@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/big"
 	"runtime"
-	"sync"
 
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -25,20 +24,7 @@ type CPU struct {
 	name    string
 	threads int
 
-	mu   sync.Mutex
-	keys map[Source]*cpuKey
-}
-
-// cpuKey is a key that is loaded or being loaded.
-type cpuKey struct {
-	done      chan struct{} // closed when the rest is set
-	pk        *ProvingKey   // in blocks of package memory, unless it is the caller's
-	err       error
-	cancelled bool // err is that the loading caller gave up
-
-	// Under the device's mu:
-	users   int  // who loads it, waits for it or works with it
-	evicted bool // freed by the last of them
+	keys *interlock.Loads[Source, *ProvingKey] // in blocks of package memory
 }
 
 var _ Device = (*CPU)(nil)
@@ -49,7 +35,7 @@ func NewCPU(name string, threads int) *CPU {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	return &CPU{name: name, threads: threads, keys: map[Source]*cpuKey{}}
+	return &CPU{name: name, threads: threads, keys: interlock.NewLoads[Source]((*ProvingKey).free, nil)}
 }
 
 // Name implements Device.
@@ -97,92 +83,37 @@ func (d *CPU) sumBytes(n int, pointBytes int64) int64 {
 
 // Preload implements Device.
 func (d *CPU) Preload(ctx context.Context, key Source, c *Circuit) error {
-	k, err := d.load(ctx, key, c)
+	loaded, _, err := d.load(ctx, key, c)
 	if err == nil {
-		d.leave(k)
+		d.keys.Leave(loaded)
 	}
 	return err
 }
 
 // Evict implements Device.
-func (d *CPU) Evict(key Source) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	k, found := d.keys[key]
-	if !found {
-		return
-	}
-	delete(d.keys, key)
-	k.evicted = true
-	if k.users == 0 {
-		k.pk.free()
-	}
-}
+func (d *CPU) Evict(key Source) { d.keys.Evict(key) }
 
-// load returns the points of a key, decoding them at most once however many
-// callers ask for it at the same time. They stay at least until leave.
-func (d *CPU) load(ctx context.Context, key Source, c *Circuit) (*cpuKey, error) {
+// load returns the points of a key, which stay until loaded is left. Those of a
+// key in memory are the caller's, and loaded is nil.
+func (d *CPU) load(ctx context.Context, key Source, c *Circuit) (loaded *interlock.Load[Source, *ProvingKey], pk *ProvingKey, err error) {
 	if err := c.CheckKey(key); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if pk, ok := key.(*ProvingKey); ok {
-		return &cpuKey{pk: pk}, nil
+		return nil, pk, nil
 	}
-	for {
-		d.mu.Lock()
-		k, found := d.keys[key]
-		if !found {
-			k = &cpuKey{done: make(chan struct{})}
-			d.keys[key] = k
-		}
-		k.users++
-		d.mu.Unlock()
-		if !found {
-			if k.pk, k.err = readKey(ctx, key); k.err != nil {
-				k.cancelled = ctx.Err() != nil
-				d.mu.Lock()
-				if d.keys[key] == k {
-					delete(d.keys, key)
-				}
-				d.mu.Unlock()
-			}
-			close(k.done)
-		} else {
-			select {
-			case <-k.done:
-			case <-ctx.Done():
-				d.leave(k)
-				return nil, context.Cause(ctx)
-			}
-		}
-		if k.err == nil {
-			return k, nil
-		}
-		d.leave(k)
-		if !found || !k.cancelled {
-			return nil, k.err
-		}
+	loaded, err = d.keys.Get(ctx, key, func() (*ProvingKey, error) { return readKey(ctx, key) })
+	if err != nil {
+		return nil, nil, err
 	}
+	return loaded, loaded.Value, nil
 }
 
-// leave undoes load.
-func (d *CPU) leave(k *cpuKey) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if k.users--; k.users == 0 && k.evicted {
-		k.pk.free()
-	}
-}
-
-// readKey decodes a key into blocks of package memory.
+// readKey decodes a key into blocks of package memory, which are to be freed even
+// if it fails.
 func readKey(ctx context.Context, key Source) (*ProvingKey, error) {
 	pk := &ProvingKey{VK: key.VerifyingKey()}
-	err := pk.read(ctx, key)
-	if err != nil {
-		pk.free()
-		return nil, err
-	}
-	return pk, nil
+	return pk, pk.read(ctx, key)
 }
 
 func (pk *ProvingKey) read(ctx context.Context, key Source) (err error) {
@@ -224,17 +155,18 @@ func (d *CPU) Prepare(ctx context.Context, key Source, c *Circuit, w *witness.Wi
 	if err := c.CheckWitness(w); err != nil {
 		return nil, err
 	}
-	k, err := d.load(ctx, key, c)
+	loaded, pk, err := d.load(ctx, key, c)
 	if err != nil {
 		return nil, err
 	}
-	return &cpuWork{device: d, key: k, circuit: c, witness: w}, nil
+	return &cpuWork{device: d, loaded: loaded, pk: pk, circuit: c, witness: w}, nil
 }
 
 // cpuWork is a proof on the CPU.
 type cpuWork struct {
 	device  *CPU
-	key     *cpuKey
+	loaded  *interlock.Load[Source, *ProvingKey]
+	pk      *ProvingKey
 	circuit *Circuit
 	witness *witness.Witness
 	// a and b are the values of A and B on the domain, in blocks of package
@@ -266,7 +198,7 @@ func (w *cpuWork) Execute(ctx context.Context) error {
 	if err := w.makeBuffers(); err != nil {
 		return err
 	}
-	s, pk := &Sums{}, w.key.pk
+	s, pk := &Sums{}, w.pk
 	strands, ctx := errgroup.WithContext(ctx)
 	strand := func(run func() error) {
 		strands.Go(func() error { return interlock.Protect(run) })
@@ -338,26 +270,26 @@ func (w *cpuWork) bInputs() (*msm.Compact, int) {
 func (w *cpuWork) sumsG1(ctx context.Context, s *Sums) error {
 	threads := w.device.threads
 	var err error
-	if s.L, err = msm.G1Compact(ctx, w.key.pk.L, w.aux(nil), threads); err != nil {
+	if s.L, err = msm.G1Compact(ctx, w.pk.L, w.aux(nil), threads); err != nil {
 		return sumError(QueryL, err)
 	}
 
 	inputs := w.witness.Inputs
-	a, err := msm.G1(ctx, w.key.pk.A[:len(inputs)], inputs, threads)
+	a, err := msm.G1(ctx, w.pk.A[:len(inputs)], inputs, threads)
 	if err != nil {
 		return sumError(QueryA, err)
 	}
-	if s.A, err = msm.G1Compact(ctx, w.key.pk.A[len(inputs):], w.aux(w.circuit.Density.AAux), threads); err != nil {
+	if s.A, err = msm.G1Compact(ctx, w.pk.A[len(inputs):], w.aux(w.circuit.Density.AAux), threads); err != nil {
 		return sumError(QueryA, err)
 	}
 	s.A.AddAssign(&a)
 
 	bInputs, n := w.bInputs()
-	b, err := msm.G1Compact(ctx, w.key.pk.BG1[:n], bInputs, threads)
+	b, err := msm.G1Compact(ctx, w.pk.BG1[:n], bInputs, threads)
 	if err != nil {
 		return sumError(QueryBG1, err)
 	}
-	if s.B1, err = msm.G1Compact(ctx, w.key.pk.BG1[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
+	if s.B1, err = msm.G1Compact(ctx, w.pk.BG1[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
 		return sumError(QueryBG1, err)
 	}
 	s.B1.AddAssign(&b)
@@ -368,11 +300,11 @@ func (w *cpuWork) sumsG1(ctx context.Context, s *Sums) error {
 func (w *cpuWork) sumsG2(ctx context.Context, s *Sums) error {
 	threads := w.device.threads
 	bInputs, n := w.bInputs()
-	b, err := msm.G2Compact(ctx, w.key.pk.BG2[:n], bInputs, threads)
+	b, err := msm.G2Compact(ctx, w.pk.BG2[:n], bInputs, threads)
 	if err != nil {
 		return sumError(QueryBG2, err)
 	}
-	if s.B2, err = msm.G2Compact(ctx, w.key.pk.BG2[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
+	if s.B2, err = msm.G2Compact(ctx, w.pk.BG2[n:], w.aux(w.circuit.Density.BAux), threads); err != nil {
 		return sumError(QueryBG2, err)
 	}
 	s.B2.AddAssign(&b)
@@ -389,7 +321,7 @@ func (w *cpuWork) Finish(ctx context.Context, b Blinding) (*Proof, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	}
-	return w.sums.Assemble(w.key.pk.VK, b)
+	return w.sums.Assemble(w.pk.VK, b)
 }
 
 // Release implements Work.
@@ -397,8 +329,8 @@ func (w *cpuWork) Release() {
 	if w.released {
 		return
 	}
-	w.device.leave(w.key)
-	w.released, w.sums, w.key, w.witness = true, nil, nil, nil
+	w.device.keys.Leave(w.loaded)
+	w.released, w.sums, w.loaded, w.pk, w.witness = true, nil, nil, nil, nil
 }
 
 func (w *cpuWork) makeBuffers() (err error) {
