@@ -370,17 +370,6 @@ std::string check_gather(const Stream& stream) {
 }
 
 template <class F>
-Affine<F> generator();
-template <>
-Affine<Fp> generator<Fp>() {
-    return g1_generator();
-}
-template <>
-Affine<Fp2> generator<Fp2>() {
-    return g2_generator();
-}
-
-template <class F>
 Affine<F> multiple_of_generator(const Fr& k) {
     return multiply(generator<F>(), k.to_canonical().v, Fr::LIMBS).to_affine();
 }

@@ -118,17 +118,6 @@ size_t compare(size_t count, const Stream& stream) {
     return wrong;
 }
 
-template <class F>
-Affine<F> generator();
-template <>
-Affine<Fp> generator<Fp>() {
-    return g1_generator();
-}
-template <>
-Affine<Fp2> generator<Fp2>() {
-    return g2_generator();
-}
-
 }  // namespace
 
 void fill_samples(Fr* values, size_t count, uint64_t seed, const Stream& stream) {

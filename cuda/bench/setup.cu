@@ -13,17 +13,6 @@
 namespace interlock {
 namespace {
 
-template <class F>
-Affine<F> generator();
-template <>
-Affine<Fp> generator<Fp>() {
-    return g1_generator();
-}
-template <>
-Affine<Fp2> generator<Fp2>() {
-    return g2_generator();
-}
-
 // The encoding of k times the generator.
 template <class F>
 Affine<F> encoded_multiple(const Fr& k) {

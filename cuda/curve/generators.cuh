@@ -23,4 +23,16 @@ inline G2Affine g2_generator() {
                0x79495c4e, 0xa43ccaed, 0xe7175850, 0x63de1bf2, 0x0b2bc2a1}}}};
 }
 
+// The same, by the field of the group's coordinates.
+template <class F>
+Affine<F> generator();
+template <>
+inline Affine<Fp> generator<Fp>() {
+    return g1_generator();
+}
+template <>
+inline Affine<Fp2> generator<Fp2>() {
+    return g2_generator();
+}
+
 }  // namespace interlock

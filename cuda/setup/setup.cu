@@ -20,17 +20,6 @@ constexpr uint32_t TABLE = WINDOWS * ROW;
 template <class F>
 constexpr size_t PASS = (size_t(1) << 22) * sizeof(Fp) / sizeof(F);
 
-template <class F>
-Affine<F> generator();
-template <>
-Affine<Fp> generator<Fp>() {
-    return g1_generator();
-}
-template <>
-Affine<Fp2> generator<Fp2>() {
-    return g2_generator();
-}
-
 // Entries most+1 .. 2*most of every window are entry `most` plus entries 1 .. most.
 __global__ void __launch_bounds__(BLOCK)
     pair_up_table(uint32_t most, Pair* __restrict__ pairs, uint32_t* __restrict__ target) {
