@@ -22,7 +22,6 @@ import (
 	"github.com/interlock-prover/interlock/prover/porep"
 	"github.com/interlock-prover/interlock/shared"
 	"github.com/interlock-prover/interlock/shared/config"
-	"github.com/interlock-prover/interlock/shared/timeline"
 )
 
 // benchmark is one that Bench runs by name.
@@ -282,41 +281,34 @@ func (b *benchRun) sectors() error {
 	if _, _, err := b.parameters(benchPoRep); err != nil {
 		return err
 	}
-	e, err := b.engine()
+	requests, err := b.threeSectors(benchPoRep)
 	if err != nil {
 		return err
 	}
-	defer e.Close()
-	var ids []shared.JobID
-	for number := range uint64(3) {
-		request, _, err := b.sector(benchPoRep, number)
-		if err != nil {
-			return err
-		}
-		id, err := e.Submit(b.ctx, request)
-		if err != nil {
-			return err
-		}
-		ids = append(ids, id)
-	}
-	for _, id := range ids { // whatever is left when one fails, closing the engine ends
-		if _, err := e.Await(b.ctx, id); err != nil {
-			return err
-		}
-	}
-	recording, err := e.Timeline(b.ctx)
+	_, text, err := b.atOnce(config.Default(), benchPoRep, requests)
 	if err != nil {
-		return err
-	}
-	var text strings.Builder
-	if err := timeline.Analyze(recording.Events).WriteText(&text); err != nil {
 		return err
 	}
 	b.printf("three porep sectors of 2KiB, ten partitions each, at once:")
-	for line := range strings.Lines(text.String()) {
+	b.outLines(text)
+	return nil
+}
+
+func (b *benchRun) threeSectors(circuit shared.CircuitRequest) ([]shared.Request, error) {
+	requests := make([]shared.Request, 3)
+	for number := range requests {
+		var err error
+		if requests[number], _, err = b.sector(circuit, uint64(number)); err != nil {
+			return nil, err
+		}
+	}
+	return requests, nil
+}
+
+func (b *benchRun) outLines(text string) {
+	for line := range strings.Lines(text) {
 		b.out(strings.TrimRight(line, "\n"))
 	}
-	return nil
 }
 
 // memoryBudget is what the benchmark memory has: room for its parameter sets,

@@ -197,7 +197,6 @@ func (b *benchRun) gpuParameters(circuit shared.CircuitRequest) (seconds float64
 	if err != nil {
 		return 0, err
 	}
-	b.setups[bp] = made.Elapsed
 	return made.Elapsed.Seconds(), nil
 }
 
@@ -296,22 +295,21 @@ func (b *benchRun) gpuSectors(name string, circuit shared.CircuitRequest) error 
 	if _, err := b.gpuParameters(circuit); err != nil {
 		return err
 	}
-	var requests []shared.Request
-	for number := range uint64(3) {
-		r, _, err := b.sector(circuit, number)
-		if err != nil {
-			return err
-		}
-		requests = append(requests, r)
+	requests, err := b.threeSectors(circuit)
+	if err != nil {
+		return err
 	}
 	var runs [2]gpuRun
 	for i := range runs {
-		var text string
-		var err error
-		if runs[i], text, err = b.gpuRun(circuit, requests, i+1); err != nil {
+		c, err := b.gpuConfig(i + 1)
+		if err != nil {
 			return err
 		}
-		runs[i].Benchmark = name
+		var text string
+		if runs[i], text, err = b.atOnce(c, circuit, requests); err != nil {
+			return err
+		}
+		runs[i].Benchmark, runs[i].Device, runs[i].Workers = name, b.device, i+1
 		if b.json {
 			if err := b.printJSON(runs[i]); err != nil {
 				return err
@@ -320,9 +318,7 @@ func (b *benchRun) gpuSectors(name string, circuit shared.CircuitRequest) error 
 		}
 		b.printf("%s on %s, %d at once, workers: %d: %.2f s, %.1f partitions a minute; peak memory: device %d MiB, host %d MiB",
 			name, b.device, len(requests), i+1, runs[i].Seconds, runs[i].PerMinute, runs[i].DevicePeakBytes>>20, runs[i].HostPeakBytes>>20)
-		for line := range strings.Lines(text) {
-			b.out(strings.TrimRight(line, "\n"))
-		}
+		b.outLines(text)
 	}
 	if !b.json {
 		b.printf("%s: two workers make %.1f %% of one's throughput", name, 100*runs[1].PerMinute/runs[0].PerMinute)
@@ -330,11 +326,9 @@ func (b *benchRun) gpuSectors(name string, circuit shared.CircuitRequest) error 
 	return nil
 }
 
-func (b *benchRun) gpuRun(circuit shared.CircuitRequest, requests []shared.Request, workers int) (run gpuRun, text string, err error) {
-	c, err := b.gpuConfig(workers)
-	if err != nil {
-		return run, "", err
-	}
+// atOnce proves requests of one circuit at once, and says what the timeline does
+// of that.
+func (b *benchRun) atOnce(c *config.Config, circuit shared.CircuitRequest, requests []shared.Request) (run gpuRun, text string, err error) {
 	resetPeakMemory()
 	e, err := Open(b.ctx, c, b.dir, hclog.NewNullLogger())
 	if err != nil {
@@ -350,7 +344,7 @@ func (b *benchRun) gpuRun(circuit shared.CircuitRequest, requests []shared.Reque
 			return run, "", err
 		}
 	}
-	run = gpuRun{Device: b.device, Workers: workers, Sectors: len(requests)}
+	run.Sectors = len(requests)
 	for _, r := range requests {
 		result, err := e.Await(b.ctx, shared.JobID(r.ID))
 		if err != nil {
