@@ -44,6 +44,19 @@ cpu {
   #memory_limit = "16GiB"
 #}
 
+# How the cards are reached, and what becomes of their work if they fail.
+cuda {
+  # The library with the kernels. Default: libinterlock_cuda.so beside the
+  # plugin's program, or else where the dynamic loader finds it.
+  #library = "/usr/lib/interlock/libinterlock_cuda.so"
+
+  # Whose partitions the CPU proves when no card can: "never" lets them wait for
+  # a card, "critical-only" has it prove those of critical priority, by default
+  # winning PoSt, and "always" all of them. A large partition takes the CPU many
+  # minutes and much of its memory.
+  #fallback = "critical-only"
+}
+
 memory {
   # What the plugin may use of the machine's memory altogether: a size, or a
   # percentage of what the machine and the control group allow.

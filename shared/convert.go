@@ -159,20 +159,25 @@ func statusToProto(s Status) *proto.StatusReply {
 		Completed:         s.Completed,
 		Failed:            s.Failed,
 		Withheld:          s.Withheld,
+		Retries:           s.Retries,
+		Fallbacks:         s.Fallbacks,
 		MemoryBudgetBytes: s.MemoryBudgetBytes,
 		MemoryUsedBytes:   s.MemoryUsedBytes,
 	}
 	for _, d := range s.Devices {
 		reply.Devices = append(reply.Devices, &proto.DeviceStatus{
-			Name:             d.Name,
-			Model:            d.Model,
-			Workers:          int32(d.Workers),
-			MemoryTotalBytes: d.MemoryTotalBytes,
-			MemoryFreeBytes:  d.MemoryFreeBytes,
-			RequestId:        d.RequestID,
-			Kind:             proto.Kind(d.Kind),
-			Partition:        int32(d.Partition),
-			OutOfUse:         d.OutOfUse,
+			Name:               d.Name,
+			Model:              d.Model,
+			Workers:            int32(d.Workers),
+			MemoryTotalBytes:   d.MemoryTotalBytes,
+			MemoryFreeBytes:    d.MemoryFreeBytes,
+			RequestId:          d.RequestID,
+			Kind:               proto.Kind(d.Kind),
+			Partition:          int32(d.Partition),
+			OutOfUse:           d.OutOfUse,
+			Faults:             d.Faults,
+			TemperatureCelsius: int32(d.TemperatureCelsius),
+			Uuid:               d.UUID,
 		})
 	}
 	for _, p := range s.Params {
@@ -217,20 +222,25 @@ func statusFromProto(reply *proto.StatusReply) Status {
 		Completed:         reply.GetCompleted(),
 		Failed:            reply.GetFailed(),
 		Withheld:          reply.GetWithheld(),
+		Retries:           reply.GetRetries(),
+		Fallbacks:         reply.GetFallbacks(),
 		MemoryBudgetBytes: reply.GetMemoryBudgetBytes(),
 		MemoryUsedBytes:   reply.GetMemoryUsedBytes(),
 	}
 	for _, d := range reply.GetDevices() {
 		s.Devices = append(s.Devices, DeviceStatus{
-			Name:             d.GetName(),
-			Model:            d.GetModel(),
-			Workers:          int(d.GetWorkers()),
-			MemoryTotalBytes: d.GetMemoryTotalBytes(),
-			MemoryFreeBytes:  d.GetMemoryFreeBytes(),
-			RequestID:        d.GetRequestId(),
-			Kind:             kindFromProto(d.GetKind()),
-			Partition:        int(d.GetPartition()),
-			OutOfUse:         d.GetOutOfUse(),
+			Name:               d.GetName(),
+			Model:              d.GetModel(),
+			Workers:            int(d.GetWorkers()),
+			MemoryTotalBytes:   d.GetMemoryTotalBytes(),
+			MemoryFreeBytes:    d.GetMemoryFreeBytes(),
+			RequestID:          d.GetRequestId(),
+			Kind:               kindFromProto(d.GetKind()),
+			Partition:          int(d.GetPartition()),
+			OutOfUse:           d.GetOutOfUse(),
+			Faults:             d.GetFaults(),
+			TemperatureCelsius: int(d.GetTemperatureCelsius()),
+			UUID:               d.GetUuid(),
 		})
 	}
 	for _, p := range reply.GetParams() {

@@ -160,9 +160,13 @@ func testRequestsArriveWhole(t *testing.T, prepare func(*shared.Client)) {
 
 func TestEveryOtherCallRoundTrips(t *testing.T) {
 	status := shared.Status{
-		Version: "v1", PID: 7, Uptime: time.Minute, Completed: 1, Failed: 2, Withheld: 5, MemoryBudgetBytes: 3, MemoryUsedBytes: 4,
+		Version: "v1", PID: 7, Uptime: time.Minute, Completed: 1, Failed: 2, Withheld: 5, Retries: 6, Fallbacks: 7, MemoryBudgetBytes: 3, MemoryUsedBytes: 4,
 		Devices: []shared.DeviceStatus{
-			{Name: "0", Model: "H200", Workers: 2, MemoryTotalBytes: 5, MemoryFreeBytes: 6, RequestID: "r", Kind: shared.KindUpdate, Partition: 3},
+			{
+				Name: "0", Model: "H200", UUID: "GPU-2d990430-f243-2137-3cfb-69a61ff03be6", Workers: 2,
+				MemoryTotalBytes: 5, MemoryFreeBytes: 6, RequestID: "r", Kind: shared.KindUpdate, Partition: 3,
+				Faults: 8, TemperatureCelsius: 71,
+			},
 			{Name: "cpu", Partition: -1, OutOfUse: "it burns"},
 		},
 		Params: []shared.ParamsStatus{{Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Bytes: 44 << 30, Users: 2, Where: "device", Insecure: true}},

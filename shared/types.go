@@ -412,6 +412,8 @@ type Status struct {
 	Completed uint64 // requests answered with a proof since the start
 	Failed    uint64 // requests answered with an error since the start, cancelled ones not counted
 	Withheld  uint64 // proofs since the start that did not verify and were made again or given up
+	Retries   uint64 // partitions since the start that were tried again because a device failed
+	Fallbacks uint64 // partitions since the start that the CPU proved because no card could
 
 	// Memory of the host, as the plugin budgets it.
 	MemoryBudgetBytes uint64
@@ -425,15 +427,18 @@ type Status struct {
 
 // DeviceStatus is the state of one device.
 type DeviceStatus struct {
-	Name             string // as the configuration labels it
-	Model            string
-	Workers          int
-	MemoryTotalBytes uint64
-	MemoryFreeBytes  uint64
-	RequestID        string // of the partition in its device phase; empty if idle
-	Kind             Kind   // of that request; 0 if idle
-	Partition        int    // -1 if idle
-	OutOfUse         string // why the device was taken out of use; empty if it is in use
+	Name               string // as the configuration labels it
+	Model              string
+	UUID               string // of the card, as nvidia-smi writes it; empty for a device without one
+	Workers            int
+	MemoryTotalBytes   uint64
+	MemoryFreeBytes    uint64
+	RequestID          string // of the partition in its device phase; empty if idle
+	Kind               Kind   // of that request; 0 if idle
+	Partition          int    // -1 if idle
+	OutOfUse           string // why the device was taken out of use; empty if it is in use
+	Faults             uint64 // times since the start that the device failed
+	TemperatureCelsius int    // of the card's processor; 0 if it is not known
 }
 
 // ParamsStatus is the state of one parameter set.

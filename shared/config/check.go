@@ -12,6 +12,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/interlock-prover/interlock/shared/files"
 )
 
 // Check is `interlock config check`: it reads the file at path, compares it
@@ -259,11 +261,15 @@ func (c *Config) checkPaths() hcl.Diagnostics {
 			diags = append(diags, fault(c.place(dir), "Unusable folder", "%s is a file, not a folder of parameter files.", *dir))
 		}
 	}
-	if manifest := &c.Parameters.Manifest; *manifest != "" {
-		if f, err := os.Open(*manifest); err != nil {
-			diags = append(diags, fault(c.place(manifest), "Unreadable manifest", "%s: %s.", *manifest, reason(err)))
-		} else {
-			f.Close()
+	for _, file := range []struct {
+		path    *string
+		summary string
+	}{{&c.Parameters.Manifest, "Unreadable manifest"}, {&c.CUDA.Library, "Unreadable library"}} {
+		if *file.path == "" {
+			continue
+		}
+		if why := unreadable(*file.path); why != "" {
+			diags = append(diags, fault(c.place(file.path), file.summary, "%s: %s.", *file.path, why))
 		}
 	}
 	if dir := &c.Journal.Dir; *dir != "" {
@@ -280,6 +286,16 @@ func (c *Config) checkPaths() hcl.Diagnostics {
 		}
 	}
 	return diags
+}
+
+// unreadable says why a file could not be read by this process, or "".
+func unreadable(path string) string {
+	f, _, err := files.OpenRegular(path)
+	if err != nil {
+		return reason(err)
+	}
+	f.Close()
+	return ""
 }
 
 // unwritable says why a file could not be written by this process, or "". It

@@ -210,6 +210,10 @@ func (d *decoder) config(written *fileSchema, cfg *Config) {
 		d.cpuSet(s.CPUs, &gpu.CPUs)
 		d.size(s.MemoryLimit, &gpu.MemoryLimit)
 	}
+	if s := written.CUDA; s != nil {
+		d.path(s.Library, &cfg.CUDA.Library)
+		choice(d, s.Fallback, "fallback policy", []Fallback{FallbackNever, FallbackCriticalOnly, FallbackAlways}, &cfg.CUDA.Fallback)
+	}
 	if s := written.CPU; s != nil {
 		d.boolean(s.Enabled, &cfg.CPU.Enabled)
 		d.integer(s.Workers, 1, maxWorkers, &cfg.CPU.Workers)

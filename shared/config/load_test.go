@@ -42,7 +42,7 @@ func settings(cfg *Config) Config {
 
 func TestEmptyFileIsTheDefault(t *testing.T) {
 	require.Equal(t, settings(Default()), settings(load(t, "")))
-	require.Equal(t, settings(Default()), settings(load(t, "cpu {\n}\nmemory {\n}\nparameters {\n}\npriority {\n}\nwitness {\n}\ntimeline {\n}\nlog {\n}\nplugin {\n}\nsupervision {\n}\njournal {\n}\n")))
+	require.Equal(t, settings(Default()), settings(load(t, "cuda {\n}\ncpu {\n}\nmemory {\n}\nparameters {\n}\npriority {\n}\nwitness {\n}\ntimeline {\n}\nlog {\n}\nplugin {\n}\nsupervision {\n}\njournal {\n}\n")))
 	byPath, diags := Load("")
 	require.Empty(t, diags)
 	require.Equal(t, Default(), byPath)
@@ -63,6 +63,10 @@ gpu "GPU-2D990430-F243-2137-3CFB-69A61FF03BE6" {
   memory_limit = "15GiB"
 }
 gpu "c1:00.0" {
+}
+cuda {
+  library  = "lib/libinterlock_cuda.so"
+  fallback = "always"
 }
 cpu {
   workers = 1
@@ -127,6 +131,7 @@ journal {
 			{ID: GPUID{UUID: "GPU-2d990430-f243-2137-3cfb-69a61ff03be6"}, Workers: 3, CPUs: mustCPUSet("0-3,8"), MemoryLimit: 15 * GiB},
 			{ID: GPUID{PCIAddress: "0000:c1:00.0"}, Workers: 2},
 		},
+		CUDA:   CUDA{Library: "lib/libinterlock_cuda.so", Fallback: FallbackAlways},
 		CPU:    CPU{Enabled: true, Workers: 1, Threads: 4, CPUs: mustCPUSet("4-7")},
 		Memory: Memory{Budget: MemoryShare{Bytes: 20 * GiB}, Margin: MemoryShare{Percent: 5}},
 		Parameters: Parameters{
@@ -222,15 +227,36 @@ func TestPrioritiesOfKinds(t *testing.T) {
 	require.Equal(t, shared.PriorityNormal, p.Of(shared.KindUpdate))
 }
 
+// A partition that the CPU may not prove waits for a card, so each policy is
+// spelled out for every priority.
+func TestFallbackByPriority(t *testing.T) {
+	require.Equal(t, FallbackCriticalOnly, Default().CUDA.Fallback)
+	for _, test := range []struct {
+		priority                shared.Priority
+		never, critical, always bool
+	}{
+		{shared.PriorityUnspecified, false, false, true},
+		{shared.PriorityLow, false, false, true},
+		{shared.PriorityNormal, false, false, true},
+		{shared.PriorityHigh, false, false, true},
+		{shared.PriorityCritical, false, true, true},
+	} {
+		require.Equal(t, test.never, FallbackNever.Allows(test.priority), test.priority)
+		require.Equal(t, test.critical, FallbackCriticalOnly.Allows(test.priority), test.priority)
+		require.Equal(t, test.always, FallbackAlways.Allows(test.priority), test.priority)
+	}
+}
+
 // Paths mean the same from whatever folder a program is started.
 func TestPathsAreRelativeToTheFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.hcl")
-	require.NoError(t, os.WriteFile(path, []byte("parameters {\n dir = \"p\"\n}\nlog {\n file = \"/l\"\n}\n"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte("parameters {\n dir = \"p\"\n}\ncuda {\n library = \"../lib/c.so\"\n}\nlog {\n file = \"/l\"\n}\n"), 0o600))
 	cfg, diags := Load(path)
 	require.Empty(t, diags)
 	require.Equal(t, path, cfg.Path)
 	require.Equal(t, filepath.Join(dir, "p"), cfg.Parameters.Dir)
+	require.Equal(t, filepath.Join(filepath.Dir(dir), "lib/c.so"), cfg.CUDA.Library)
 	require.Equal(t, "/l", cfg.Log.File)
 }
 
@@ -467,7 +493,7 @@ func TestExampleShowsEverySetting(t *testing.T) {
 	require.Equal(t, DefaultParamsDir, got.Parameters.Dir)
 	got.GPUs, got.CPU.Threads, got.CPU.CPUs, got.Witness.Threads = nil, 0, nil, 0
 	got.Parameters.Dir, got.Parameters.Preload, got.Parameters.Manifest, got.Timeline.File, got.Log.File = "", nil, "", "", ""
-	got.Plugin.SHA256, got.Journal.Dir = "", ""
+	got.Plugin.SHA256, got.Journal.Dir, got.CUDA.Library = "", "", ""
 	require.Equal(t, want, got)
 }
 

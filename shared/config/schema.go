@@ -15,6 +15,7 @@ type Config struct {
 	Path string
 
 	GPUs        []GPU
+	CUDA        CUDA
 	CPU         CPU
 	Memory      Memory
 	Parameters  Parameters
@@ -43,6 +44,37 @@ type GPU struct {
 	// MemoryLimit is how much of the card's memory may be used; 0 for all.
 	// Used by the GPU device.
 	MemoryLimit ByteSize
+}
+
+// CUDA says how the cards are reached, and what becomes of their work if they
+// fail: `cuda { … }`. Used by the engine where a GPU is named.
+type CUDA struct {
+	// Library is the file of the library with the kernels, libinterlock_cuda.so.
+	// Empty for the one beside the plugin's program, or else the one that the
+	// dynamic loader finds.
+	Library string
+	// Fallback says whose partitions the CPU proves when no card can.
+	Fallback Fallback
+}
+
+// Fallback is a policy for partitions that no card can prove at present.
+type Fallback string
+
+// Policies for partitions that no card can prove at present.
+const (
+	// FallbackNever lets them wait for a card.
+	FallbackNever Fallback = "never"
+	// FallbackCriticalOnly has the CPU prove those of critical priority, by
+	// default winning PoSt, which are worthless if they wait.
+	FallbackCriticalOnly Fallback = "critical-only"
+	// FallbackAlways has the CPU prove all of them.
+	FallbackAlways Fallback = "always"
+)
+
+// Allows says whether the CPU may prove partitions of requests of this priority
+// when no card can.
+func (f Fallback) Allows(p shared.Priority) bool {
+	return f == FallbackAlways || f == FallbackCriticalOnly && p.OrNormal() == shared.PriorityCritical
 }
 
 // CPU is the device that proves without a GPU: `cpu { … }`.
@@ -253,6 +285,7 @@ const (
 // the machine's memory.
 func Default() *Config {
 	cfg := &Config{
+		CUDA:       CUDA{Fallback: FallbackCriticalOnly},
 		CPU:        CPU{Workers: defaultDeviceWorkers},
 		Memory:     Memory{Budget: MemoryShare{Percent: 80}, Margin: MemoryShare{Percent: 10}},
 		Parameters: Parameters{Verify: CheckStructure},
@@ -303,6 +336,7 @@ func (c *Config) devices() int {
 
 type fileSchema struct {
 	GPUs        []*gpuSchema       `hcl:"gpu,block"`
+	CUDA        *cudaSchema        `hcl:"cuda,block"`
 	CPU         *cpuSchema         `hcl:"cpu,block"`
 	Memory      *memorySchema      `hcl:"memory,block"`
 	Parameters  *parametersSchema  `hcl:"parameters,block"`
@@ -323,6 +357,12 @@ type gpuSchema struct {
 	CPUs        *hcl.Attribute `hcl:"cpus,optional"`
 	MemoryLimit *hcl.Attribute `hcl:"memory_limit,optional"`
 	Rest        hcl.Body       `hcl:",remain"`
+}
+
+type cudaSchema struct {
+	Library  *hcl.Attribute `hcl:"library,optional"`
+	Fallback *hcl.Attribute `hcl:"fallback,optional"`
+	Rest     hcl.Body       `hcl:",remain"`
 }
 
 type cpuSchema struct {

@@ -1041,6 +1041,8 @@ type StatusReply struct {
 	Queues            []*QueueStatus         `protobuf:"bytes,10,rep,name=queues,proto3" json:"queues,omitempty"`
 	Jobs              []*JobStatus           `protobuf:"bytes,11,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	Withheld          uint64                 `protobuf:"varint,12,opt,name=withheld,proto3" json:"withheld,omitempty"`
+	Retries           uint64                 `protobuf:"varint,13,opt,name=retries,proto3" json:"retries,omitempty"`
+	Fallbacks         uint64                 `protobuf:"varint,14,opt,name=fallbacks,proto3" json:"fallbacks,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1159,19 +1161,36 @@ func (x *StatusReply) GetWithheld() uint64 {
 	return 0
 }
 
+func (x *StatusReply) GetRetries() uint64 {
+	if x != nil {
+		return x.Retries
+	}
+	return 0
+}
+
+func (x *StatusReply) GetFallbacks() uint64 {
+	if x != nil {
+		return x.Fallbacks
+	}
+	return 0
+}
+
 type DeviceStatus struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Name             string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Model            string                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
-	Workers          int32                  `protobuf:"varint,3,opt,name=workers,proto3" json:"workers,omitempty"`
-	MemoryTotalBytes uint64                 `protobuf:"varint,4,opt,name=memory_total_bytes,json=memoryTotalBytes,proto3" json:"memory_total_bytes,omitempty"`
-	MemoryFreeBytes  uint64                 `protobuf:"varint,5,opt,name=memory_free_bytes,json=memoryFreeBytes,proto3" json:"memory_free_bytes,omitempty"`
-	RequestId        string                 `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Kind             Kind                   `protobuf:"varint,7,opt,name=kind,proto3,enum=interlock.v1.Kind" json:"kind,omitempty"`
-	Partition        int32                  `protobuf:"varint,8,opt,name=partition,proto3" json:"partition,omitempty"`
-	OutOfUse         string                 `protobuf:"bytes,9,opt,name=out_of_use,json=outOfUse,proto3" json:"out_of_use,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Name               string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Model              string                 `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	Workers            int32                  `protobuf:"varint,3,opt,name=workers,proto3" json:"workers,omitempty"`
+	MemoryTotalBytes   uint64                 `protobuf:"varint,4,opt,name=memory_total_bytes,json=memoryTotalBytes,proto3" json:"memory_total_bytes,omitempty"`
+	MemoryFreeBytes    uint64                 `protobuf:"varint,5,opt,name=memory_free_bytes,json=memoryFreeBytes,proto3" json:"memory_free_bytes,omitempty"`
+	RequestId          string                 `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Kind               Kind                   `protobuf:"varint,7,opt,name=kind,proto3,enum=interlock.v1.Kind" json:"kind,omitempty"`
+	Partition          int32                  `protobuf:"varint,8,opt,name=partition,proto3" json:"partition,omitempty"`
+	OutOfUse           string                 `protobuf:"bytes,9,opt,name=out_of_use,json=outOfUse,proto3" json:"out_of_use,omitempty"`
+	Faults             uint64                 `protobuf:"varint,10,opt,name=faults,proto3" json:"faults,omitempty"`
+	TemperatureCelsius int32                  `protobuf:"varint,11,opt,name=temperature_celsius,json=temperatureCelsius,proto3" json:"temperature_celsius,omitempty"`
+	Uuid               string                 `protobuf:"bytes,12,opt,name=uuid,proto3" json:"uuid,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *DeviceStatus) Reset() {
@@ -1263,6 +1282,27 @@ func (x *DeviceStatus) GetPartition() int32 {
 func (x *DeviceStatus) GetOutOfUse() string {
 	if x != nil {
 		return x.OutOfUse
+	}
+	return ""
+}
+
+func (x *DeviceStatus) GetFaults() uint64 {
+	if x != nil {
+		return x.Faults
+	}
+	return 0
+}
+
+func (x *DeviceStatus) GetTemperatureCelsius() int32 {
+	if x != nil {
+		return x.TemperatureCelsius
+	}
+	return 0
+}
+
+func (x *DeviceStatus) GetUuid() string {
+	if x != nil {
+		return x.Uuid
 	}
 	return ""
 }
@@ -2836,7 +2876,7 @@ const file_interlock_proto_rawDesc = "" +
 	"\vCancelReply\x12\x1f\n" +
 	"\vwas_running\x18\x01 \x01(\bR\n" +
 	"wasRunning\"\x0f\n" +
-	"\rStatusRequest\"\xe4\x03\n" +
+	"\rStatusRequest\"\x9c\x04\n" +
 	"\vStatusReply\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x121\n" +
@@ -2850,7 +2890,9 @@ const file_interlock_proto_rawDesc = "" +
 	"\x06queues\x18\n" +
 	" \x03(\v2\x19.interlock.v1.QueueStatusR\x06queues\x12+\n" +
 	"\x04jobs\x18\v \x03(\v2\x17.interlock.v1.JobStatusR\x04jobs\x12\x1a\n" +
-	"\bwithheld\x18\f \x01(\x04R\bwithheld\"\xaf\x02\n" +
+	"\bwithheld\x18\f \x01(\x04R\bwithheld\x12\x18\n" +
+	"\aretries\x18\r \x01(\x04R\aretries\x12\x1c\n" +
+	"\tfallbacks\x18\x0e \x01(\x04R\tfallbacks\"\x8c\x03\n" +
 	"\fDeviceStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x18\n" +
@@ -2862,7 +2904,11 @@ const file_interlock_proto_rawDesc = "" +
 	"\x04kind\x18\a \x01(\x0e2\x12.interlock.v1.KindR\x04kind\x12\x1c\n" +
 	"\tpartition\x18\b \x01(\x05R\tpartition\x12\x1c\n" +
 	"\n" +
-	"out_of_use\x18\t \x01(\tR\boutOfUse\"\xb5\x01\n" +
+	"out_of_use\x18\t \x01(\tR\boutOfUse\x12\x16\n" +
+	"\x06faults\x18\n" +
+	" \x01(\x04R\x06faults\x12/\n" +
+	"\x13temperature_celsius\x18\v \x01(\x05R\x12temperatureCelsius\x12\x12\n" +
+	"\x04uuid\x18\f \x01(\tR\x04uuid\"\xb5\x01\n" +
 	"\fParamsStatus\x12&\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x12.interlock.v1.KindR\x04kind\x12\x1f\n" +
 	"\vsector_size\x18\x02 \x01(\x04R\n" +

@@ -1,0 +1,6 @@
+gpu "0" {}
+
+cuda {
+  library  = "lib/libinterlock_cuda.so"
+  fallback = "critical"
+}
