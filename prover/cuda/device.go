@@ -31,6 +31,8 @@ type Device struct {
 	uploads chan handle // contexts for everything else
 	pinned  pinnedPool
 
+	thermometer *thermometer // nil: none
+
 	lost    atomic.Pointer[Error] // the fault that ended it
 	closing chan struct{}
 
@@ -66,6 +68,8 @@ func (l *Library) Open(c Config) (*Device, error) {
 		return nil, err
 	}
 	d.info, d.log = info, log
+	d.thermometer = &thermometer{sensor: nvmlSensor{}, pciAddress: info.PCIAddress, log: log}
+	d.thermometer.ask() // NVML takes a while to load
 	log.Info("opened a card", "device", c.Name, "card", info.Name, "uuid", info.UUID, "pci", info.PCIAddress,
 		"limit_bytes", p.limitBytes, "keys_and_witnesses_bytes", p.budgetBytes(), "largest_domain", 1<<p.logDomain)
 	return d, nil
@@ -210,6 +214,7 @@ func (d *Device) Close() error {
 	d.closed = true
 	close(d.closing)
 	d.mu.Unlock()
+	d.thermometer.close()
 
 	last := <-d.compute
 	err := d.pinned.free(d, last)

@@ -5,6 +5,7 @@ package cuda
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -35,6 +36,16 @@ func TestGPUDescribed(t *testing.T) {
 		require.LessOrEqual(t, i.FreeBytes, i.MemoryBytes)
 		require.GreaterOrEqual(t, i.DriverCUDA, 13000)
 	}
+}
+
+// The card's temperature is what any card in use has.
+func TestGPUTemperature(t *testing.T) {
+	d := gpu(t, 4e9)
+	require.Eventually(t, func() bool { _, known := d.TemperatureCelsius(); return known }, 10*time.Second, 100*time.Millisecond)
+	celsius, _ := d.TemperatureCelsius()
+	t.Logf("%d degrees Celsius", celsius)
+	require.Greater(t, celsius, 10)
+	require.Less(t, celsius, 110)
 }
 
 func TestGPUProbe(t *testing.T) { require.NoError(t, gpu(t, 0).Probe(t.Context())) }
