@@ -33,6 +33,9 @@ const (
 	chaosRequestsEnv = "INTERLOCK_CHAOS_REQUESTS"
 	chaosSeedEnv     = "INTERLOCK_CHAOS_SEED"
 	chaosDetachEnv   = "CHAOS_DETACH" // for the hosts: plugins outlive them
+	chaosPluginEnv   = "CHAOS_PLUGIN" // for the hosts: the plugin's program instead of a scripted one,
+	chaosParamsEnv   = "CHAOS_PARAMS" // its parameter directory
+	chaosConfigEnv   = "CHAOS_CONFIG" // and its configuration file
 )
 
 // Whatever is hit when: every request is answered exactly once, with its proof; none that was answered is proven again;
@@ -120,7 +123,9 @@ type chaosWorld struct {
 	t              *testing.T
 	dir, journal   string
 	state, sockets string
-	calm           chan struct{} // closed when all is answered
+	env            func(host int) []string // what a host gets besides, by its number from 1 on
+	hosts          int                     // started
+	calm           chan struct{}           // closed when all is answered
 	mu             sync.Mutex
 	changed        chan struct{}
 	host           *chaosHost
@@ -131,14 +136,21 @@ type chaosWorld struct {
 }
 
 func newChaosWorld(t *testing.T) *chaosWorld {
+	return newChaosWorldWith(t, func(int) []string { return nil })
+}
+
+func newChaosWorldWith(t *testing.T, env func(host int) []string) *chaosWorld {
 	dir := t.TempDir()
+	sockets, err := os.MkdirTemp("", "chaos") // short enough for a socket's path
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
 	w := &chaosWorld{
-		t: t, dir: dir, journal: filepath.Join(dir, "journal"), state: filepath.Join(dir, "state"), sockets: filepath.Join(dir, "tmp"),
+		env: env,
+		t:   t, dir: dir, journal: filepath.Join(dir, "journal"), state: filepath.Join(dir, "state"), sockets: sockets,
 		calm: make(chan struct{}), changed: make(chan struct{}), answered: map[string]string{}, provenAt: map[string]int{},
 		plugins: map[int]bool{}, kills: map[string]int{},
 	}
 	require.NoError(t, os.Mkdir(w.state, 0o700))
-	require.NoError(t, os.Mkdir(w.sockets, 0o700))
 	w.startHost()
 	return w
 }
@@ -178,7 +190,7 @@ func runJournalingHost() int {
 		fmt.Println(err)
 		return 1
 	}
-	s, err := host.Supervise(context.Background(), host.SupervisorOptions{
+	o := host.SupervisorOptions{
 		Options: host.Options{
 			PluginPath: self, StartTimeout: 5 * time.Second, // the monkey stops starting ones too
 			Logger: hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Debug}),
@@ -190,7 +202,12 @@ func runJournalingHost() int {
 		},
 		Journal: host.Journal{Dir: filepath.Join(dir, "journal")},
 		Detach:  os.Getenv(chaosDetachEnv) != "",
-	})
+	}
+	if program := os.Getenv(chaosPluginEnv); program != "" {
+		o.PluginPath, o.ParamsDir, o.ConfigPath, o.Env = program, os.Getenv(chaosParamsEnv), os.Getenv(chaosConfigEnv), nil
+		o.StartTimeout, o.ProbeTimeout = time.Minute, 30*time.Second // it needs the CPUs
+	}
+	s, err := host.Supervise(context.Background(), o)
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -243,7 +260,8 @@ func (w *chaosWorld) startHost() {
 	self, err := os.Executable()
 	require.NoError(w.t, err)
 	h := &chaosHost{cmd: exec.Command(self), ended: make(chan struct{}), waiting: map[string]chan chaosReply{}}
-	h.cmd.Env = append(os.Environ(), roleEnv+"=journaling host", "CHAOS_DIR="+w.dir, "TMPDIR="+w.sockets)
+	w.hosts++
+	h.cmd.Env = append(append(os.Environ(), roleEnv+"=journaling host", "CHAOS_DIR="+w.dir, "TMPDIR="+w.sockets), w.env(w.hosts)...)
 	var stderr bytes.Buffer
 	h.cmd.Stderr = &stderr
 	h.in, err = h.cmd.StdinPipe()
@@ -417,6 +435,19 @@ func (w *chaosWorld) hit(what string, pid int, signal syscall.Signal) {
 // finish stops the last host and looks at what is left.
 func (w *chaosWorld) finish(requests []shared.Request) {
 	t := w.t
+	w.stop()
+	again := 0
+	for _, r := range requests {
+		require.Equal(t, hex.EncodeToString(hosttest.ScriptedProof(r)), w.answered[r.ID], r.ID)
+		require.Equal(t, w.provenAt[r.ID], w.proven(r.ID), "%s was proven again after its answer", r.ID)
+		again += w.proven(r.ID) - 1
+	}
+	t.Logf("%d proofs for %d answers", len(requests)+again, len(requests))
+}
+
+// stop ends the last host, and the plugin that outlives it, in order. Nothing may be left of any process.
+func (w *chaosWorld) stop() {
+	t := w.t
 	t.Logf("hits: %v", w.kills)
 	require.NoError(t, w.host.in.Close())
 	<-w.host.ended
@@ -426,13 +457,6 @@ func (w *chaosWorld) finish(requests []shared.Request) {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
 		require.NoError(t, syscall.Kill(pid, syscall.SIGCONT)) // the last hit may have been a stop
 	}
-	again := 0
-	for _, r := range requests {
-		require.Equal(t, hex.EncodeToString(hosttest.ScriptedProof(r)), w.answered[r.ID], r.ID)
-		require.Equal(t, w.provenAt[r.ID], w.proven(r.ID), "%s was proven again after its answer", r.ID)
-		again += w.proven(r.ID) - 1
-	}
-	t.Logf("%d proofs for %d answers", len(requests)+again, len(requests))
 	waitFor(t, func() bool {
 		for pid := range w.plugins {
 			if hosttest.Running(pid) {
