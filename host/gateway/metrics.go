@@ -106,6 +106,8 @@ var (
 	descUptime        = desc("uptime_seconds", "Time since the gateway started.")
 	descPluginUptime  = desc("plugin_uptime_seconds", "Time since the plugin process started.")
 	descWithheld      = desc("proofs_withheld_total", "Proofs that did not verify and were not handed out, but made again or given up.")
+	descRetries       = desc("partition_retries_total", "Partitions that were tried again because a device failed.")
+	descFallbacks     = desc("partition_fallbacks_total", "Partitions that the CPU proved because no card could.")
 	descRestarts      = desc("plugin_restarts_total", "Plugin processes started after the first.")
 	descDeaths        = desc("plugin_deaths_in_row", "Plugin processes that ended in a row without having answered a request.")
 	descRefusing      = desc("plugin_crash_loop", "1 if requests are refused because plugin processes end one after the other.")
@@ -119,6 +121,8 @@ var (
 	descDeviceBusy    = desc("device_busy", "1 if a partition is in its device phase.", "device")
 	descDeviceWorkers = desc("device_workers", "Workers of the device.", "device")
 	descDeviceMemory  = desc("device_memory_bytes", "Memory of the device, by state: total or free.", "device", "state")
+	descDeviceFaults  = desc("device_faults_total", "Times that the device failed.", "device")
+	descTemperature   = desc("device_temperature_celsius", "Temperature of the card's processor; absent if it is not known.", "device")
 	descEfficiency    = desc("device_efficiency_ratio", "Share of the time between the first and the last device phase of the last ten minutes in which the device was held.", "device")
 	descKernel        = desc("device_kernel_efficiency_ratio", "The same of kernels, by the device's clock.", "device")
 	descGaps          = desc("device_gap_seconds_total", "Idle time between device phases, by what the device waited for.", "device", "cause")
@@ -130,8 +134,9 @@ var (
 // Describe implements prometheus.Collector.
 func (c *proverCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descUp, descBuild, descWithheld, descRestarts, descDeaths, descRefusing, descUptime, descPluginUptime, descUploads, descRequests, descPartitions, descOldest, descMemoryBudget,
-		descMemoryUsed, descDeviceUp, descDeviceBusy, descDeviceWorkers, descDeviceMemory, descEfficiency, descKernel, descGaps,
+		descUp, descBuild, descWithheld, descRetries, descFallbacks, descRestarts, descDeaths, descRefusing, descUptime, descPluginUptime, descUploads, descRequests, descPartitions, descOldest, descMemoryBudget,
+		descMemoryUsed, descDeviceUp, descDeviceBusy, descDeviceWorkers, descDeviceMemory, descDeviceFaults, descTemperature,
+		descEfficiency, descKernel, descGaps,
 		descParams, descParamsUsers, descParamsFake,
 	} {
 		out <- d
@@ -143,16 +148,19 @@ func (c *proverCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
+	counter := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
+	}
 	v := c.observer.look(context.Background())
 	st := v.status
 	gauge(descUptime, time.Since(c.start).Seconds())
 	gauge(descUploads, float64(len(c.uploads.places)))
 	for key, idle := range c.observer.gapsUntilNow() {
-		out <- prometheus.MustNewConstMetric(descGaps, prometheus.CounterValue, idle.Seconds(), key.device, key.cause.String())
+		counter(descGaps, idle.Seconds(), key.device, key.cause.String())
 	}
 	if c.plugin != nil {
 		state := c.plugin.State()
-		out <- prometheus.MustNewConstMetric(descRestarts, prometheus.CounterValue, float64(state.Restarts))
+		counter(descRestarts, float64(state.Restarts))
 		gauge(descDeaths, float64(state.Deaths))
 		gauge(descRefusing, number(state.Refusing))
 	}
@@ -161,7 +169,9 @@ func (c *proverCollector) Collect(out chan<- prometheus.Metric) {
 		return // nothing that is known of the prover holds any more
 	}
 	gauge(descBuild, 1, st.Version)
-	out <- prometheus.MustNewConstMetric(descWithheld, prometheus.CounterValue, float64(st.Withheld))
+	counter(descWithheld, float64(st.Withheld))
+	counter(descRetries, float64(st.Retries))
+	counter(descFallbacks, float64(st.Fallbacks))
 	gauge(descPluginUptime, st.Uptime.Seconds())
 	gauge(descMemoryBudget, float64(st.MemoryBudgetBytes))
 	gauge(descMemoryUsed, float64(st.MemoryUsedBytes))
@@ -186,6 +196,10 @@ func (c *proverCollector) Collect(out chan<- prometheus.Metric) {
 		gauge(descDeviceWorkers, float64(d.Workers), d.Name)
 		gauge(descDeviceMemory, float64(d.MemoryTotalBytes), d.Name, "total")
 		gauge(descDeviceMemory, float64(d.MemoryFreeBytes), d.Name, "free")
+		counter(descDeviceFaults, float64(d.Faults), d.Name)
+		if d.TemperatureCelsius != 0 {
+			gauge(descTemperature, float64(d.TemperatureCelsius), d.Name)
+		}
 	}
 	for _, gpu := range v.report.GPUs {
 		if gpu.Device.Span > 0 {

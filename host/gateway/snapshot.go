@@ -20,7 +20,9 @@ type Snapshot struct {
 	Completed     uint64              `json:"completed"`
 	Failed        uint64              `json:"failed"`
 	Cancelled     uint64              `json:"cancelled"`
-	Withheld      uint64              `json:"withheld"` // proofs that did not verify, by this plugin
+	Withheld      uint64              `json:"withheld"`  // proofs that did not verify, by this plugin
+	Retries       uint64              `json:"retries"`   // partitions tried again because a device failed, by this plugin
+	Fallbacks     uint64              `json:"fallbacks"` // partitions that the CPU proved because no card could, by this plugin
 	Memory        MemorySnapshot      `json:"memory"`
 	Devices       []DeviceSnapshot    `json:"devices"`
 	Parameters    []ParameterSnapshot `json:"parameters"`
@@ -38,6 +40,7 @@ type MemorySnapshot struct {
 type DeviceSnapshot struct {
 	Name             string   `json:"name"`
 	Model            string   `json:"model"`
+	UUID             string   `json:"uuid,omitempty"`
 	Workers          int      `json:"workers"`
 	MemoryTotalBytes uint64   `json:"memory_total_bytes"`
 	MemoryFreeBytes  uint64   `json:"memory_free_bytes"`
@@ -45,7 +48,9 @@ type DeviceSnapshot struct {
 	Kind             string   `json:"kind,omitempty"`
 	Partition        int      `json:"partition"` // -1 if idle
 	OutOfUse         string   `json:"out_of_use,omitempty"`
-	Efficiency       *float64 `json:"efficiency,omitempty"` // of the last minutes, from the first device phase to the last
+	Faults           uint64   `json:"faults"`                        // times that it failed, in this plugin
+	Temperature      int      `json:"temperature_celsius,omitempty"` // left out if it is not known
+	Efficiency       *float64 `json:"efficiency,omitempty"`          // of the last minutes, from the first device phase to the last
 }
 
 // ParameterSnapshot is one parameter set.
@@ -87,6 +92,7 @@ func (g *Gateway) snapshot(v view) Snapshot {
 		Version: st.Version, PID: st.PID, UptimeSeconds: time.Since(g.service.start).Seconds(),
 		Draining:  g.service.book.isDraining(),
 		Completed: answers.completed, Failed: answers.failed, Cancelled: answers.cancelled, Withheld: st.Withheld,
+		Retries: st.Retries, Fallbacks: st.Fallbacks,
 		Memory:  MemorySnapshot{BudgetBytes: st.MemoryBudgetBytes, UsedBytes: st.MemoryUsedBytes},
 		Devices: []DeviceSnapshot{}, Parameters: []ParameterSnapshot{}, Queues: []QueueSnapshot{}, Jobs: []JobSnapshot{},
 	}
@@ -95,8 +101,9 @@ func (g *Gateway) snapshot(v view) Snapshot {
 	}
 	for _, d := range st.Devices {
 		ds := DeviceSnapshot{
-			Name: d.Name, Model: d.Model, Workers: d.Workers, MemoryTotalBytes: d.MemoryTotalBytes,
+			Name: d.Name, Model: d.Model, UUID: d.UUID, Workers: d.Workers, MemoryTotalBytes: d.MemoryTotalBytes,
 			MemoryFreeBytes: d.MemoryFreeBytes, Job: d.RequestID, Partition: d.Partition, OutOfUse: d.OutOfUse,
+			Faults: d.Faults, Temperature: d.TemperatureCelsius,
 		}
 		if d.RequestID != "" {
 			ds.Kind = d.Kind.String()

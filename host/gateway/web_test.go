@@ -62,8 +62,14 @@ func busyProver() *fakeProver {
 	f := newFakeProver()
 	f.timeline = busyDay()
 	f.status = shared.Status{
-		Version: "v1", PID: 7, Uptime: time.Minute, Withheld: 5, MemoryBudgetBytes: 100, MemoryUsedBytes: 40,
-		Devices: []shared.DeviceStatus{{Name: "gpu-0", Model: "H200", Workers: 2, MemoryTotalBytes: 16, MemoryFreeBytes: 4, RequestID: "job-1", Kind: shared.KindPoRep, Partition: 3}},
+		Version: "v1", PID: 7, Uptime: time.Minute, Withheld: 5, Retries: 3, Fallbacks: 2, MemoryBudgetBytes: 100, MemoryUsedBytes: 40,
+		Devices: []shared.DeviceStatus{
+			{
+				Name: "gpu-0", Model: "H200", UUID: "GPU-1", Workers: 2, MemoryTotalBytes: 16, MemoryFreeBytes: 4,
+				RequestID: "job-1", Kind: shared.KindPoRep, Partition: 3, Faults: 4, TemperatureCelsius: 71,
+			},
+			{Name: "gpu-1", Model: "H200", Partition: -1, OutOfUse: "it is lost", Faults: 1},
+		},
 		Params:  []shared.ParamsStatus{{Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Bytes: 44, Users: 1, Where: "device", Insecure: true}},
 		Queues:  []shared.QueueStatus{{Kind: shared.KindPoRep, Pending: 6, InProgress: 1}},
 		Jobs: []shared.JobStatus{{
@@ -115,6 +121,11 @@ func TestMetrics(t *testing.T) {
 			`interlock_memory_budget_bytes 100`,
 			`interlock_memory_used_bytes 40`,
 			`interlock_device_up{device="gpu-0",model="H200"} 1`,
+			`interlock_device_up{device="gpu-1",model="H200"} 0`,
+			`interlock_partition_retries_total 3`,
+			`interlock_partition_fallbacks_total 2`,
+			`interlock_device_faults_total{device="gpu-0"} 4`,
+			`interlock_device_temperature_celsius{device="gpu-0"} 71`,
 			`interlock_device_busy{device="gpu-0"} 1`,
 			`interlock_device_memory_bytes{device="gpu-0",state="free"} 4`,
 			`interlock_device_efficiency_ratio{device="gpu-0"} 0.75`, // 3 of 4 seconds
@@ -124,6 +135,7 @@ func TestMetrics(t *testing.T) {
 		} {
 			require.True(t, strings.Contains(text, line+"\n"), line)
 		}
+		require.NotContains(t, text, `interlock_device_temperature_celsius{device="gpu-1"}`, "it is not known")
 	}
 
 	// A gap is counted once, however often one looks.
@@ -156,6 +168,12 @@ func TestSnapshot(t *testing.T) {
 	require.InDelta(t, 3600, *s.Jobs[0].DueSeconds, 60)
 	require.Nil(t, s.Jobs[1].DueSeconds)
 	require.EqualValues(t, 5, s.Withheld)
+	require.EqualValues(t, 3, s.Retries)
+	require.EqualValues(t, 2, s.Fallbacks)
+	require.EqualValues(t, 4, s.Devices[0].Faults)
+	require.Equal(t, 71, s.Devices[0].Temperature)
+	require.Equal(t, "GPU-1", s.Devices[0].UUID)
+	require.Equal(t, "it is lost", s.Devices[1].OutOfUse)
 	require.InDelta(t, 0.75, *s.Devices[0].Efficiency, 1e-9)
 	require.Equal(t, "porep-32g", s.Parameters[0].Circuit)
 	require.Equal(t, QueueSnapshot{Kind: "porep", Pending: 1, InProgress: 1, PartitionsPending: 6, PartitionsInProgress: 1}, s.Queues[0])

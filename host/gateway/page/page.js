@@ -58,11 +58,12 @@ function showStatus(s) {
   $("n-completed").textContent = s.completed;
   $("n-failed").textContent = s.failed;
   $("n-withheld").textContent = s.withheld;
+  $("n-retries").textContent = s.retries;
   $("n-memory").textContent = s.memory.budget_bytes ? bytes(s.memory.used_bytes) + " of " + bytes(s.memory.budget_bytes) : "–";
   $("about").textContent = [s.version, s.pid ? "plugin " + s.pid : "", "up " + duration(s.uptime_seconds)].filter(Boolean).join(" · ");
   state(s.error ? "bad" : "good", s.error ? "prover down" : s.draining ? "draining" : "proving service up");
-  $("fault").hidden = !s.error;
-  $("fault").textContent = s.error || "";
+  tell($("fault"), s.error || "");
+  tell($("fallback"), onTheCPU(s));
 
   fill($("jobs").tBodies[0], s.jobs.map((j) => {
     const id = element("td", j.id, "id");
@@ -87,13 +88,16 @@ function showStatus(s) {
   $("devices").replaceChildren(...s.devices.map((d) => {
     const card = element("li");
     card.append(element("strong", d.name), " " + (d.model === d.name ? "" : d.model));
-    if (d.out_of_use) card.append(element("p", "out of use: " + d.out_of_use, "bad"));
+    if (d.out_of_use) card.append(element("p", "OUT OF USE: " + d.out_of_use, "bad"));
     card.append(element("p", d.job ? d.kind + " " + d.job + ", partition " + d.partition : "idle"));
     const used = d.memory_total_bytes - d.memory_free_bytes;
     const facts = [d.workers + " workers"];
     if (d.memory_total_bytes) facts.push(bytes(used) + " of " + bytes(d.memory_total_bytes) + " used");
     if (d.efficiency !== undefined) facts.push((100 * d.efficiency).toFixed(1) + " % efficiency");
+    if (d.temperature_celsius) facts.push(d.temperature_celsius + " °C");
     card.append(element("p", facts.join(" · ")));
+    if (d.faults) card.append(element("p", "failed " + (d.faults === 1 ? "once" : d.faults + " times"), "bad"));
+    card.title = d.uuid || "";
     return card;
   }));
 
@@ -104,6 +108,21 @@ function showStatus(s) {
     if (p.insecure) card.append(element("p", "INSECURE development parameters", "warn"));
     return card;
   }) : [element("li", "none loaded")]));
+}
+
+// onTheCPU says what cards left to the CPU, which is many times slower.
+function onTheCPU(s) {
+  const cards = s.devices.filter((d) => d.model !== "CPU");
+  const lines = [];
+  if (cards.length && cards.every((d) => d.out_of_use)) lines.push("No card is in use: " + cards.map((d) => d.name + ": " + d.out_of_use).join("; "));
+  if (s.fallbacks) lines.push("The CPU proved " + (s.fallbacks === 1 ? "1 partition" : s.fallbacks + " partitions") + " because no card could");
+  return lines.join("\n");
+}
+
+// tell shows a text, or nothing; screen readers say it when it changes.
+function tell(box, text) {
+  box.hidden = !text;
+  if (box.textContent !== text) box.textContent = text;
 }
 
 function state(what, text) {
