@@ -67,8 +67,8 @@ func twoCardsProver() *fakeProver {
 	f.status = shared.Status{
 		Version: "v0.9.0", PID: 4711, MemoryBudgetBytes: 400 << 30, MemoryUsedBytes: 123 << 30,
 		Devices: []shared.DeviceStatus{
-			{Name: "gpu-0", Model: "NVIDIA H200", Workers: 2, MemoryTotalBytes: 139 << 30, MemoryFreeBytes: 31 << 30, RequestID: "porep-1000-11.0123456789ab", Kind: shared.KindPoRep, Partition: 8},
-			{Name: "gpu-1", Model: "NVIDIA H200", Workers: 2, MemoryTotalBytes: 139 << 30, MemoryFreeBytes: 139 << 30, Partition: -1, OutOfUse: "out of device memory: 12.0 GiB asked for, 3.1 GiB free"},
+			{Name: "gpu-0", Model: "NVIDIA H200", Workers: 2, MemoryTotalBytes: 139 << 30, MemoryFreeBytes: 31 << 30, RequestID: "porep-1000-11.0123456789ab", Kind: shared.KindPoRep, Partition: 8, TemperatureCelsius: 63},
+			{Name: "gpu-1", Model: "NVIDIA H200", Workers: 2, MemoryTotalBytes: 139 << 30, MemoryFreeBytes: 139 << 30, Partition: -1, OutOfUse: "out of device memory: 12.0 GiB asked for, 3.1 GiB free", Faults: 2, TemperatureCelsius: 91},
 		},
 		Params: []shared.ParamsStatus{
 			{Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Bytes: 44 << 30, Users: 2, Where: "device"},
@@ -296,6 +296,29 @@ func TestBrowserLooks(t *testing.T) {
 			screenshot(t, ctx, fmt.Sprintf("status-%s-%s.png", screen.name, scheme))
 		}
 	}
+}
+
+// What cards suffer is seen, and that the CPU proves in their place is said loudly.
+func TestBrowserCards(t *testing.T) {
+	f := twoCardsProver()
+	ctx := openPage(t, f)
+	devices := func() string { return evaluate[string](t, ctx, `$("devices").innerText`) }
+	for _, text := range []string{"63 °C", "91 °C", "OUT OF USE: out of device memory", "failed 2 times"} {
+		require.Contains(t, devices(), text)
+	}
+	require.True(t, evaluate[bool](t, ctx, `$("fallback").hidden`))
+
+	f.mu.Lock()
+	f.status.Retries, f.status.Fallbacks = 5, 3
+	f.status.Devices = slices.Clone(f.status.Devices) // the old ones may be being read
+	f.status.Devices[0].OutOfUse = "gpu 0: the device is lost until the process is started anew"
+	f.mu.Unlock()
+	require.NoError(t, chromedp.Do(ctx, chromedp.WaitVisible("#fallback")))
+	text := evaluate[string](t, ctx, `$("fallback").textContent`)
+	require.Contains(t, text, "No card is in use: gpu-0: gpu 0: the device is lost")
+	require.Contains(t, text, "The CPU proved 3 partitions because no card could")
+	require.Equal(t, "5", evaluate[string](t, ctx, `$("n-retries").textContent`))
+	screenshot(t, ctx, "status-fallback.png")
 }
 
 // A prover that is gone is told of, in words, and what was known before stays.
