@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"os"
-	"path/filepath"
 	"sync"
 
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
@@ -114,50 +112,4 @@ func (s Set) label(r *SetupReport) ([]byte, error) {
 		return nil, fmt.Errorf("describing %s: %w", s.ID, err)
 	}
 	return append(b, '\n'), nil
-}
-
-// writeFile writes a file under its final name only once it is complete: fill
-// writes a temporary one in the same directory, which then takes its place. On
-// any error nothing is left.
-func writeFile(path string, fill func(w io.Writer) error) (err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return fileError(path, err)
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()           // may be closed already
-			_ = os.Remove(f.Name()) // the error at hand matters more
-		}
-	}()
-	if err = fill(f); err != nil {
-		return err
-	}
-	if err = f.Chmod(0o644); err != nil {
-		return fileError(path, err)
-	}
-	if err = f.Sync(); err != nil {
-		return fileError(path, err)
-	}
-	if err = f.Close(); err != nil {
-		return fileError(path, err)
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return fileError(path, err)
-	}
-	return syncDir(dir)
-}
-
-// syncDir makes renames within dir last.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fileError(dir, err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fileError(dir, err)
-	}
-	return nil
 }

@@ -39,7 +39,7 @@ func (f *File) Remember(r *Report) error {
 		SHA256: r.SHA256, Blake2b: r.Blake2b, Inputs: r.Inputs, Points: r.Points, Checked: time.Now().UTC().Truncate(time.Second),
 	}
 	return writeFile(f.recordPath(), func(w io.Writer) error {
-		encoder := json.NewEncoder(w)
+		encoder := json.NewEncoder(fileWriter{w, f.recordPath()})
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(rec)
 	})
@@ -76,7 +76,7 @@ func (f *File) Recall() (r *Report, changed string) {
 // Forget drops what Remember kept: the file is not to be trusted.
 func (f *File) Forget() error {
 	if err := os.Remove(f.recordPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fileError(f.recordPath(), err)
+		return writeError(f.recordPath(), err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ type Set struct {
 func (s Set) ParamsPath(dir string) string { return s.path(dir, ".params") }
 
 // VKPath is where the set's verifying key is within dir.
-func (s Set) VKPath(dir string) string { return s.path(dir, ".vk") }
+func (s Set) VKPath(dir string) string { return s.path(dir, vkExt) }
 
 // LabelPath is where the label of development parameters is within dir.
 func (s Set) LabelPath(dir string) string { return s.path(dir, ".insecure") }

@@ -18,7 +18,10 @@ type SetupReport struct {
 	ParamsPath, VKPath, LabelPath string
 	ParamsBytes, VKBytes          int64
 	ParamsSHA256, VKSHA256        string // hex
-	Elapsed                       time.Duration
+	// Removed are temporary files that setups in the same directory left when they
+	// were killed.
+	Removed []string
+	Elapsed time.Duration
 }
 
 // SetupInsecure makes development parameters of the circuit from the published
@@ -29,7 +32,8 @@ type SetupReport struct {
 //
 // A file appears under its final name only once it is complete, the label
 // first. Development parameters that are there already are replaced; anything
-// else under these names is left alone and is an *Error.
+// else under these names is left alone and is an *Error. Temporary files that
+// killed setups left in dir are removed.
 //
 // progress, if not nil, is told how many of all points have been made.
 func (s Set) SetupInsecure(ctx context.Context, circuit *groth16.Circuit, dir string, multiplier Multiplier, progress func(done, total int)) (*SetupReport, error) {
@@ -40,6 +44,7 @@ func (s Set) SetupInsecure(ctx context.Context, circuit *groth16.Circuit, dir st
 			return nil, err
 		}
 	}
+	r.Removed = leftovers(dir, version+"-", true)
 	g, err := newGenerator(ctx, circuit, multiplier, progress)
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", s.ID, err)
@@ -104,7 +109,7 @@ type fileWriter struct {
 func (f fileWriter) Write(b []byte) (int, error) {
 	n, err := f.w.Write(b)
 	if err != nil {
-		return n, fileError(f.path, err)
+		return n, writeError(f.path, err)
 	}
 	return n, nil
 }

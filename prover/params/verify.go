@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -18,13 +19,14 @@ import (
 	"github.com/interlock-prover/interlock/prover/groth16"
 )
 
-// Report is what Verify found out about a parameter file.
+// Report is what Verify found out about a parameter file, or about a verifying
+// key's.
 type Report struct {
 	Path      string
 	SizeBytes int64
 	// Inputs is the number of public inputs, the constant one included.
 	Inputs int
-	// Points is the number of points of each query.
+	// Points is the number of points of each query; all zero for a verifying key.
 	Points [groth16.NumQueries]int
 	// SHA256 is the file's digest, hex.
 	SHA256 string
@@ -33,7 +35,14 @@ type Report struct {
 	Blake2b string
 	// Insecure says that these are development parameters: see IsInsecure.
 	Insecure bool
+	// Leftovers are temporary files of the same name that were left beside the
+	// file by a setup that was killed. The next setup in the directory removes
+	// them.
+	Leftovers []string
 }
+
+// IsVK says that the file is a verifying key's.
+func (r *Report) IsVK() bool { return r.Points == [groth16.NumQueries]int{} }
 
 // Verify checks every point of the file: encoding, not at infinity, on the
 // curve, in the subgroup of prime order; and computes the file's digests. It
@@ -89,14 +98,48 @@ func (f *File) Verify(ctx context.Context, progress func(done, total int64)) (*R
 	return r, nil
 }
 
-// Verify opens the parameter file at path and checks it with File.Verify.
+// vkExt is how names of verifying keys end.
+const vkExt = ".vk"
+
+// Verify opens the parameter file at path and checks it with File.Verify. A file
+// whose name ends in ".vk" is checked as the verifying key that it is to be. Errors
+// about the file are of type *Error.
 func Verify(ctx context.Context, path string, progress func(done, total int64)) (*Report, error) {
+	r, err := verify(ctx, path, progress)
+	if err != nil {
+		return nil, err
+	}
+	r.Leftovers = leftovers(filepath.Dir(path), filepath.Base(path)+".", false)
+	return r, nil
+}
+
+func verify(ctx context.Context, path string, progress func(done, total int64)) (*Report, error) {
+	if filepath.Ext(path) == vkExt {
+		return verifyVK(ctx, path, progress)
+	}
 	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	return f.Verify(ctx, progress)
+}
+
+// verifyVK checks every point of a verifying key, and computes its file's digests.
+func verifyVK(ctx context.Context, path string, progress func(done, total int64)) (*Report, error) {
+	vk, b, err := readVK(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	size := int64(len(b))
+	if progress != nil {
+		progress(size, size)
+	}
+	sha, b2 := sha256.Sum256(b), blake2b.Sum512(b)
+	return &Report{
+		Path: path, SizeBytes: size, Inputs: len(vk.IC),
+		SHA256: hex.EncodeToString(sha[:]), Blake2b: hex.EncodeToString(b2[:]), Insecure: IsInsecureVK(vk),
+	}, nil
 }
 
 // hashMapped feeds mapped memory to h.

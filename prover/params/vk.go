@@ -118,32 +118,38 @@ func vkBytes(b []byte, size int64) (int64, string) {
 // ReadVK reads a .vk file. Every point is checked completely, since a verifier
 // relies on nothing else. Errors are of type *Error.
 func ReadVK(ctx context.Context, path string) (*groth16.VerifyingKey, error) {
+	vk, _, err := readVK(ctx, path)
+	return vk, err
+}
+
+// readVK is ReadVK, and gives the file's bytes too.
+func readVK(ctx context.Context, path string) (*groth16.VerifyingKey, []byte, error) {
 	f, info, err := openRegular(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
 	// The header says how long the whole is, before that is read.
 	b := make([]byte, min(info.Size(), vkHeaderBytes))
 	if _, err := io.ReadFull(f, b); err != nil {
-		return nil, fileError(path, err)
+		return nil, nil, fileError(path, err)
 	}
 	n, reason := vkBytes(b, info.Size())
 	if reason == "" && info.Size() != n {
-		reason = fmt.Sprintf("expected %d bytes, found %d", n, info.Size())
+		reason = fmt.Sprintf("expected %d bytes of a verifying key, found %d", n, info.Size())
 	}
 	if reason != "" {
-		return nil, &Error{Path: path, Reason: reason, Remedy: remedyReplace}
+		return nil, nil, &Error{Path: path, Reason: reason, Remedy: remedyReplace}
 	}
 	b = append(b, make([]byte, n-vkHeaderBytes)...)
 	if _, err := io.ReadFull(f, b[vkHeaderBytes:]); err != nil {
-		return nil, fileError(path, err)
+		return nil, nil, fileError(path, err)
 	}
 	vk, err := parseVK(ctx, b, checkG1, checkG2)
 	if err != nil {
-		return nil, pointError(ctx, path, err)
+		return nil, nil, pointError(ctx, path, err)
 	}
-	return vk, nil
+	return vk, b, nil
 }
 
 // ReadVK reads the set's verifying key from dir. Errors are of type *Error; the
@@ -162,7 +168,7 @@ func (s Set) missing(dir string, err error) error {
 	return err
 }
 
-func fileError(path string, err error) error {
+func fileError(path string, err error) *Error {
 	e := &Error{Path: path, Reason: err.Error(), Err: err}
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
