@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/interlock-prover/interlock/examples/inputs"
-	"github.com/interlock-prover/interlock/prover/cuda"
 	"github.com/interlock-prover/interlock/prover/post"
 	"github.com/interlock-prover/interlock/prover/update"
 	"github.com/interlock-prover/interlock/shared"
@@ -220,7 +219,7 @@ func (r *gpuRow) addFootprint(b *benchRun, e *Engine, circuit shared.CircuitRequ
 	if b.device == cpuDevice {
 		return nil
 	}
-	r.KeyBytes = e.device.Footprint(k.file, c.groth).KeyBytes
+	r.KeyBytes = e.devices[0].Footprint(k.file, c.groth).KeyBytes
 	r.ToDeviceBytes = c.groth.System.Layout().Bytes()
 	if r.KeyBytes == 0 {
 		r.ToDeviceBytes += r.ParamsBytes
@@ -374,16 +373,6 @@ func (b *benchRun) printJSON(row any) error {
 	}
 	b.out(string(line))
 	return nil
-}
-
-// devicePeak is the most memory that the engine's card held; 0 on the CPU.
-func (e *Engine) devicePeak() int64 {
-	card, ok := e.device.(*cuda.Device)
-	if !ok {
-		return 0
-	}
-	_, peak := card.MemoryUsed()
-	return peak
 }
 
 // scratch is the directory of a benchmark's files: one that the caller names,

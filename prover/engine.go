@@ -14,7 +14,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/interlock-prover/interlock/prover/groth16"
 	"github.com/interlock-prover/interlock/prover/interlock"
 	"github.com/interlock-prover/interlock/prover/params"
 	"github.com/interlock-prover/interlock/prover/pipeline"
@@ -34,7 +33,10 @@ type Engine struct {
 
 	memory, requests *interlock.Budget // see memory.go
 
-	device   groth16.Device
+	devices  []*device
+	cpu      *device // of them; nil if the CPU neither proves nor stands in for cards
+	hardware hardware
+	allLost  chan error // see Lost
 	pipeline *pipeline.Pipeline
 	recorder *timeline.Recorder
 
@@ -53,24 +55,30 @@ var _ shared.Plugin = (*Engine)(nil)
 // Open starts an engine as configured. paramsDir is where parameters are. It
 // loads what the configuration preloads before it returns.
 func Open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Logger) (*Engine, error) {
-	return open(ctx, c, paramsDir, log, groth16.NewCPU("cpu", c.CPU.Threads), randomBlinding)
+	h, err := openHardware(c, log)
+	if err != nil {
+		return nil, err
+	}
+	e, err := open(ctx, c, paramsDir, log, h, randomBlinding)
+	if err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	return e, nil
 }
 
-// open is Open with a device and a source of blinding, which tests replace.
-func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Logger, d groth16.Device, blind blinder) (*Engine, error) {
-	if len(c.GPUs) > 0 {
-		return nil, fmt.Errorf("%s names GPU %s, but this version proves on the CPU alone: take the gpu blocks out", c.Path, c.GPUs[0].ID)
-	}
+// open is Open with hardware and a source of blinding, which tests replace. The
+// hardware is the engine's if it succeeds.
+func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Logger, h hardware, blind blinder) (*Engine, error) {
 	machine, err := config.DetectHardware()
 	if err != nil {
 		return nil, fmt.Errorf("looking at this machine: %w", err)
 	}
-	if err := restrictCPUs(c.CPU.CPUs); err != nil {
+	if err := restrictCPUs(processCPUs(c)); err != nil {
 		return nil, err
 	}
 	e := &Engine{
 		config: c, log: log, paramsDir: paramsDir, start: time.Now(),
-		device: d, pinned: map[blueprint]bool{},
+		pinned: map[blueprint]bool{}, allLost: make(chan error, 1),
 	}
 	if path := c.Parameters.Manifest; path != "" {
 		if e.manifest, err = params.ReadManifest(path); err != nil {
@@ -82,8 +90,13 @@ func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Log
 		e.recorder = timeline.NewRecorder(c.Timeline.Events)
 	}
 	e.memory, e.requests = budgets(&c.Memory, machine.MemoryBytes)
+	e.setDevices(h, blind)
+	devices, fallback := e.pipelineDevices()
 	e.pipeline, err = pipeline.New(pipeline.Config{
-		Devices:        []pipeline.DeviceConfig{{Device: &device{Device: d, blind: blind}, Workers: c.CPU.Workers}},
+		Devices:        devices,
+		Fallback:       fallback,
+		FallbackAllows: c.CUDA.Fallback.Allows,
+		OnLost:         e.lose,
 		WitnessWorkers: c.Witness.Workers,
 		WitnessesAhead: c.Witness.Ahead,
 		HostMemory:     e.memory,
@@ -94,14 +107,32 @@ func open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Log
 		e.cancel()
 		return nil, err
 	}
-	log.Info("proving on the CPU", "threads", runtime.GOMAXPROCS(0), "workers", c.CPU.Workers,
-		"memory", c.Memory.BudgetBytes(machine.MemoryBytes).Approx(), "parameters", paramsDir)
+	e.announce(machine)
 	for _, p := range c.Parameters.Preload {
 		if err := e.preloadPinned(ctx, shared.CircuitRequest{Kind: p.Kind, SectorSize: p.SectorSize}); err != nil {
 			return nil, errors.Join(fmt.Errorf("preloading %s: %w", p, err), e.Close())
 		}
 	}
+	e.hardware = h
 	return e, nil
+}
+
+// announce logs what proves.
+func (e *Engine) announce(machine *config.Hardware) {
+	budget := e.config.Memory.BudgetBytes(machine.MemoryBytes).Approx()
+	for _, d := range e.devices {
+		switch {
+		case d.lost != nil:
+			e.log.Error("a card cannot be used; going on without it", "device", d.name, "error", d.lost)
+		case d.card != nil:
+			e.log.Info("proving on a card", "device", d.name, "card", d.card.Info().Name, "memory", budget, "parameters", e.paramsDir)
+		case e.config.CPU.Enabled:
+			e.log.Info("proving on the CPU", "threads", runtime.GOMAXPROCS(0), "workers", e.config.CPU.Workers,
+				"memory", budget, "parameters", e.paramsDir)
+		default:
+			e.log.Info("the CPU stands in for cards that fail", "fallback", e.config.CUDA.Fallback)
+		}
+	}
 }
 
 // preloadPinned loads parameters that make room for others last. It is for open
@@ -215,6 +246,7 @@ func (e *Engine) Close() error {
 	for _, k := range e.keys.values() {
 		errs = append(errs, e.close(k))
 	}
+	errs = append(errs, e.hardware.close())
 	if path := e.config.Timeline.File; path != "" && e.recorder != nil {
 		errs = append(errs, writeFile(path, e.recorder.Recording().WriteText))
 	}

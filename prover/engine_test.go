@@ -71,7 +71,7 @@ func TestMain(m *testing.M) {
 
 func newEngine(t testing.TB, dir string, blind blinder) *Engine {
 	t.Helper()
-	e, err := open(context.Background(), config.Default(), dir, hclog.NewNullLogger(), groth16.NewCPU("cpu", 0), blind)
+	e, err := open(context.Background(), config.Default(), dir, hclog.NewNullLogger(), hardware{cpu: groth16.NewCPU("cpu", 0)}, blind)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	return e

@@ -52,11 +52,15 @@ func (j *job) Load(ctx context.Context) error {
 	return atBoundary(err)
 }
 
-// HostMemory implements pipeline.Job: the witness and, while the device is the
-// CPU, what it keeps of it.
-func (j *job) HostMemory() interlock.Claim {
-	footprint := j.engine.device.Footprint(j.key.file, j.circuit.groth)
-	return interlock.Claim{Bytes: j.circuit.groth.System.Layout().Bytes() + footprint.WorkBytes, With: j.key.points}
+// HostMemory implements pipeline.Job: the witness and, where the CPU may be the
+// device, what it takes.
+func (j *job) HostMemory(fallback bool) interlock.Claim {
+	claim := interlock.Claim{Bytes: j.circuit.groth.System.Layout().Bytes()}
+	if cpu := j.engine.cpu; cpu != nil && (fallback || j.engine.config.CPU.Enabled) {
+		claim.Bytes += cpu.Footprint(j.key.file, j.circuit.groth).WorkBytes
+		claim.With = j.key.on(cpu).points
+	}
+	return claim
 }
 
 // Witness implements pipeline.Job.
@@ -131,53 +135,4 @@ func (j *job) Close() {
 	if j.key != nil {
 		j.engine.release(j.key)
 	}
-}
-
-// device is a groth16.Device as the pipeline sees it.
-type device struct {
-	groth16.Device
-	blind blinder
-}
-
-// blinder gives the blinding of partition k's proof. Only tests give another
-// than randomBlinding.
-type blinder func(k int) (groth16.Blinding, error)
-
-func randomBlinding(int) (groth16.Blinding, error) { return groth16.NewBlinding() }
-
-var _ pipeline.Device = (*device)(nil)
-
-// WorkBytes implements pipeline.Device. The CPU device's memory is the host's,
-// which job.HostMemory counts.
-func (d *device) WorkBytes(pipeline.Job) int64 { return 0 }
-
-// Prepare implements pipeline.Device.
-func (d *device) Prepare(ctx context.Context, pj pipeline.Job, k int, pw pipeline.Witness) (pipeline.Phase, error) {
-	j, w := pj.(*job), pw.(*assignment) // both made in this package
-	work, err := d.Device.Prepare(ctx, j.key.file, j.circuit.groth, w.Witness)
-	if err != nil {
-		return nil, atBoundary(err)
-	}
-	return &phase{Work: work, k: k, blind: d.blind}, nil
-}
-
-// phase is one partition on a device.
-type phase struct {
-	groth16.Work
-	k     int
-	blind blinder
-}
-
-// Finish implements pipeline.Phase.
-func (p *phase) Finish(ctx context.Context) ([]byte, error) {
-	b, err := p.blind(p.k)
-	if err != nil {
-		return nil, err
-	}
-	proof, err := p.Work.Finish(ctx, b)
-	if err != nil {
-		return nil, err
-	}
-	encoded := proof.Bytes()
-	return encoded[:], nil
 }

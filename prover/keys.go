@@ -15,21 +15,43 @@ import (
 )
 
 // key is an opened proving key with its verifying key. An open key takes next to
-// no memory; its points, which the device keeps, are the budget's resident:
-// partitions that work with them hold it, and it is evicted when others need the
-// memory.
+// no memory; its points, which devices keep, are residents of their budgets:
+// partitions that work with them hold them, and they are evicted when others need
+// the memory.
 type key struct {
 	set      params.Set
 	file     *params.File
 	vk       *groth16.PreparedVerifyingKey
-	points   *interlock.Resident
-	bytes    int64 // of the points alone
-	insecure bool  // development parameters
+	points   []keyPoints // in the order of the engine's devices
+	insecure bool        // development parameters
 	loadTime time.Duration
 
 	// Under the engine's mu:
 	users   int  // requests
 	dropped bool // closed by the last of them
+}
+
+// keyPoints are a key's points on a device.
+type keyPoints struct {
+	device *device
+	points *interlock.Resident // nil if the device does not keep them
+	bytes  int64               // of the points alone
+}
+
+// on returns what the device keeps of the key; nothing of a lost one.
+func (k *key) on(d *device) keyPoints {
+	for _, p := range k.points {
+		if p.device == d {
+			return p
+		}
+	}
+	return keyPoints{device: d}
+}
+
+// loaded tells whether the points are on the device.
+func (p *keyPoints) loaded() bool {
+	_, loaded := p.points.Users()
+	return loaded
 }
 
 // key returns a circuit's parameters, which are opened once.
@@ -115,7 +137,9 @@ func (e *Engine) release(k *key) {
 
 // close gives everything of a key back that no request holds any more.
 func (e *Engine) close(k *key) error {
-	k.points.Drop()
+	for _, p := range k.points {
+		p.points.Drop()
+	}
 	return k.file.Close()
 }
 
@@ -133,6 +157,8 @@ func (e *Engine) Preload(ctx context.Context, r shared.CircuitRequest) (shared.P
 	return shared.PreloadResult{AlreadyLoaded: loaded, Elapsed: time.Since(start)}, nil
 }
 
+// preload loads parameters on every device that proves; not on the CPU if that
+// only stands in for cards.
 func (e *Engine) preload(ctx context.Context, b blueprint) (alreadyLoaded bool, err error) {
 	c, err := e.circuit(ctx, b)
 	if err != nil {
@@ -143,13 +169,27 @@ func (e *Engine) preload(ctx context.Context, b blueprint) (alreadyLoaded bool, 
 		return false, err
 	}
 	defer e.release(k)
-	_, alreadyLoaded = k.points.Users()
-	memory, err := e.memory.Reserve(ctx, interlock.Claim{With: k.points})
+	alreadyLoaded = true
+	for i := range k.points {
+		p := &k.points[i]
+		if p.device == e.cpu && !e.config.CPU.Enabled || e.isLost(p.device) {
+			continue
+		}
+		alreadyLoaded = alreadyLoaded && p.loaded()
+		if err := p.load(ctx, k.file, c.groth); err != nil {
+			return false, err
+		}
+	}
+	return alreadyLoaded, nil
+}
+
+func (p *keyPoints) load(ctx context.Context, file *params.File, c *groth16.Circuit) error {
+	memory, err := p.device.memory.Reserve(ctx, interlock.Claim{With: p.points})
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer memory.Release()
-	return alreadyLoaded, e.device.Preload(ctx, k.file, c.groth)
+	return p.device.Preload(ctx, file, c)
 }
 
 // Evict implements shared.Toolbox.
@@ -174,8 +214,10 @@ func (e *Engine) Evict(_ context.Context, r shared.CircuitRequest) (shared.Evict
 		return shared.EvictResult{}, &shared.BusyError{Resource: fmt.Sprintf("the parameter set %s, held by %d requests,", k.set.ID, users)}
 	}
 	result := shared.EvictResult{WasLoaded: true}
-	if _, loaded := k.points.Users(); loaded {
-		result.FreedBytes = uint64(k.bytes)
+	for _, p := range k.points {
+		if p.loaded() {
+			result.FreedBytes += uint64(p.bytes)
+		}
 	}
 	return result, e.close(k)
 }
@@ -202,19 +244,33 @@ func (e *Engine) openKey(ctx context.Context, c *circuit) (*key, error) {
 	if err := e.checkKey(ctx, k, c); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	// With the points comes what a device phase takes: one at a time has it, so
-	// that it need not be counted for each partition that waits for its turn.
-	footprint := e.device.Footprint(file, c.groth)
-	k.bytes = footprint.KeyBytes
-	k.points = e.memory.NewResident("the parameters "+set.ID+" and a device phase with them", k.bytes+footprint.ExecuteBytes, func() {
-		e.device.Evict(file)
-		e.log.Info("evicted parameters", "set", set.ID, "bytes", k.bytes)
-	})
-	if e.pinned[c.blueprint] {
-		k.points.Pin()
+	for _, d := range e.devices {
+		if d.Device == nil {
+			continue // it was lost from the start
+		}
+		p := e.placePoints(k, d, c)
+		if e.pinned[c.blueprint] {
+			p.points.Pin()
+		}
+		k.points = append(k.points, p)
 	}
 	k.loadTime = time.Since(start)
 	return k, nil
+}
+
+// placePoints describes what a device will keep of a key. With the points comes
+// what a device phase takes of the same budget: one at a time has it, so that it
+// need not be counted for each partition that waits for its turn.
+func (e *Engine) placePoints(k *key, d *device, c *circuit) keyPoints {
+	footprint := d.Footprint(k.file, c.groth)
+	p := keyPoints{device: d, bytes: footprint.KeyBytes}
+	if size := p.bytes + footprint.ExecuteBytes; size > 0 {
+		p.points = d.memory.NewResident("the parameters "+k.set.ID+" and a device phase with them", size, func() {
+			d.Evict(k.file)
+			e.log.Info("evicted parameters", "set", k.set.ID, "device", d.name, "bytes", p.bytes)
+		})
+	}
+	return p
 }
 
 func (e *Engine) checkKey(ctx context.Context, k *key, c *circuit) error {

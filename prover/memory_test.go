@@ -22,7 +22,7 @@ func withBudget(t *testing.T, dir string, partitionBytes int64) *Engine {
 	c := config.Default()
 	c.Memory.Budget = config.MemoryShare{Bytes: config.ByteSize(partitionBytes*requestsShare/(requestsShare-1) + requestsShare)}
 	c.Memory.Margin = config.MemoryShare{Bytes: 1}
-	e, err := open(context.Background(), c, dir, hclog.NewNullLogger(), groth16.NewCPU("cpu", 0), randomBlinding)
+	e, err := open(context.Background(), c, dir, hclog.NewNullLogger(), hardware{cpu: groth16.NewCPU("cpu", 0)}, randomBlinding)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	return e
@@ -39,8 +39,8 @@ func needs(t *testing.T, dir string, kind shared.Kind) (own, parameters int64) {
 	k, err := e.hold(t.Context(), c)
 	require.NoError(t, err)
 	defer e.release(k)
-	footprint := e.device.Footprint(k.file, c.groth)
-	own = (&job{engine: e, circuit: c, key: k}).HostMemory().Bytes
+	footprint := e.cpu.Footprint(k.file, c.groth)
+	own = (&job{engine: e, circuit: c, key: k}).HostMemory(false).Bytes
 	return own, footprint.KeyBytes + footprint.ExecuteBytes
 }
 

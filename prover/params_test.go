@@ -58,7 +58,7 @@ func openLogged(t *testing.T, dir string, change func(*config.Parameters)) (*Eng
 	c := config.Default()
 	change(&c.Parameters)
 	log := &bytes.Buffer{}
-	e, err := open(t.Context(), c, dir, hclog.New(&hclog.LoggerOptions{Output: log}), groth16.NewCPU("cpu", 0), randomBlinding)
+	e, err := open(t.Context(), c, dir, hclog.New(&hclog.LoggerOptions{Output: log}), hardware{cpu: groth16.NewCPU("cpu", 0)}, randomBlinding)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	return e, log

@@ -64,7 +64,7 @@ func TestCorruptedProofsAreWithheld(t *testing.T) {
 			d := &faultyDevice{Device: groth16.NewCPU("cpu", 0), corrupt: c.corrupt}
 			d.left.Store(c.times)
 			logger := hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})
-			e, err := open(t.Context(), config.Default(), dir, logger, d, randomBlinding)
+			e, err := open(t.Context(), config.Default(), dir, logger, hardware{cpu: d}, randomBlinding)
 			require.NoError(t, err)
 			request, _ := loadCase(t, "window-2KiB")
 			request.ID, request.Vanilla = "r", request.Vanilla[:1] // one partition

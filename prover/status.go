@@ -14,13 +14,13 @@ func (e *Engine) Status(context.Context) (shared.Status, error) {
 	p := e.pipeline.Status()
 	s := shared.Status{
 		Version: shared.Version, PID: os.Getpid(), Uptime: time.Since(e.start),
-		Completed: p.Completed, Failed: p.Failed, Withheld: p.Withheld,
+		Completed: p.Completed, Failed: p.Failed, Withheld: p.Withheld, Retries: p.Retries, Fallbacks: p.Fallbacks,
 		MemoryBudgetBytes: uint64(e.memory.Capacity() + e.requests.Capacity()),
 		MemoryUsedBytes:   uint64(e.memory.Used() + e.requests.Used()),
 		Params:            e.paramsStatus(),
 	}
-	for _, d := range p.Devices {
-		s.Devices = append(s.Devices, deviceStatus(d, p))
+	for i, d := range p.Devices { // in the order of the engine's
+		s.Devices = append(s.Devices, e.devices[i].status(d, p))
 	}
 	for _, q := range p.Queues {
 		// The boundary counts by kind; here they are apart by priority too.
@@ -40,14 +40,24 @@ func (e *Engine) Status(context.Context) (shared.Status, error) {
 	return s, nil
 }
 
-// deviceStatus describes a device. The CPU's memory is the host's.
-func deviceStatus(d pipeline.DeviceStatus, p pipeline.Status) shared.DeviceStatus {
+// status describes a device. The CPU's memory is the host's.
+func (d *device) status(in pipeline.DeviceStatus, p pipeline.Status) shared.DeviceStatus {
 	s := shared.DeviceStatus{
-		Name: d.Name, Model: "CPU", Workers: len(d.Workers), Partition: -1, OutOfUse: d.OutOfUse,
+		Name: in.Name, Model: "CPU", Workers: len(in.Workers), Partition: -1, OutOfUse: in.OutOfUse, Faults: in.Faults,
 		MemoryTotalBytes: uint64(p.HostMemoryBytes),
 		MemoryFreeBytes:  uint64(p.HostMemoryBytes - p.HostMemoryUsedBytes),
 	}
-	for _, w := range d.Workers {
+	switch {
+	case d.card != nil:
+		info := d.card.Info()
+		used, _ := d.card.MemoryUsed()
+		s.Model, s.UUID = info.Name, info.UUID
+		s.MemoryTotalBytes, s.MemoryFreeBytes = uint64(info.MemoryBytes), uint64(max(0, info.MemoryBytes-used))
+		s.TemperatureCelsius, _ = d.card.TemperatureCelsius()
+	case d.Device == nil: // a card that could not be opened
+		s.Model, s.MemoryTotalBytes, s.MemoryFreeBytes = "", 0, 0
+	}
+	for _, w := range in.Workers {
 		if w.Stage == shared.StageDevice {
 			s.RequestID, s.Kind, s.Partition = w.RequestID, w.Kind, w.Partition
 		}
@@ -70,8 +80,14 @@ func (e *Engine) paramsStatus() []shared.ParamsStatus {
 			continue
 		}
 		where := "disk"
-		if _, loaded := k.points.Users(); loaded {
-			where = "memory"
+		for _, p := range k.points {
+			if p.loaded() {
+				where = "memory"
+				if p.device.card != nil {
+					where = "device"
+					break
+				}
+			}
 		}
 		out = append(out, shared.ParamsStatus{
 			Kind: kind, SectorSize: size, Bytes: uint64(k.file.SizeBytes()),

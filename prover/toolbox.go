@@ -12,7 +12,6 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
-	"github.com/interlock-prover/interlock/prover/cuda"
 	"github.com/interlock-prover/interlock/prover/groth16"
 	"github.com/interlock-prover/interlock/prover/params"
 	"github.com/interlock-prover/interlock/shared"
@@ -89,15 +88,6 @@ func (e *Engine) SetupParams(ctx context.Context, r shared.SetupRequest, progres
 		ParamsBytes: made.ParamsBytes, VKBytes: made.VKBytes,
 		Elapsed: time.Since(start),
 	}, nil
-}
-
-// multiplier makes the points of parameters: a card if one proves, else nil, the
-// CPU.
-func (e *Engine) multiplier() params.Multiplier {
-	if card, ok := e.device.(*cuda.Device); ok {
-		return card.Multiplier()
-	}
-	return nil
 }
 
 // writable makes a directory if there is none, and finds out whether files can be

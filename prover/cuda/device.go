@@ -140,6 +140,12 @@ func (d *Device) Footprint(_ groth16.Source, c *groth16.Circuit) groth16.Footpri
 	return groth16.Footprint{KeyBytes: p.keyBytes, WorkBytes: p.workBytes}
 }
 
+// CheckCircuit returns an *Error of kind OutOfMemory if a circuit's domain is too
+// large for the memory that the card may use.
+func (d *Device) CheckCircuit(c *groth16.Circuit) error {
+	return d.explain(d.plan.check(c), "making room for a circuit of %d constraints", c.System.NumConstraints())
+}
+
 // Preload implements groth16.Device. Of a key that is streamed it only checks
 // that the card can use it.
 func (d *Device) Preload(ctx context.Context, key groth16.Source, c *groth16.Circuit) error {

@@ -97,13 +97,20 @@ func (p *Pipeline) size(r *request) error {
 	if n := r.job.Partitions(); n < 1 {
 		return fmt.Errorf("request %s has %d partitions", r.ID, n)
 	}
-	r.hostMemory = r.job.HostMemory()
+	r.hostMemory = r.job.HostMemory(false)
 	if err := p.memory.Check(r.hostMemory); err != nil {
 		return fmt.Errorf("a partition of request %s: %w", r.ID, err)
 	}
-	r.workBytes = map[*device]int64{}
+	if p.fallback != nil {
+		r.fallbackMemory = r.job.HostMemory(true)
+	}
+	r.needs = map[*device]need{}
 	for _, d := range p.devices {
-		r.workBytes[d] = d.WorkBytes(r.job)
+		if d.whyLost() == nil {
+			var n need
+			n.memory, n.err = d.Memory(r.job)
+			r.needs[d] = n
+		}
 	}
 	r.sized.Store(true)
 	return p.anyFor(r)
@@ -113,7 +120,7 @@ func (p *Pipeline) closeJob(r *request) {
 	if r.job != nil {
 		p.cleanUp(r, "closing a request", r.job.Close)
 	}
-	r.job, r.Open, r.workBytes = nil, nil, nil // what is kept of an answered request is its answer
+	r.job, r.Open, r.needs = nil, nil, nil // what is kept of an answered request is its answer
 	r.Payload.Release()
 }
 
@@ -143,7 +150,7 @@ func (a *assembly) proveAndCheck() error {
 	}
 	a.r.enqueued(len(todo))
 	for attempt := 1; ; attempt++ {
-		if err := a.provePartitions(todo); err != nil {
+		if err := a.provePartitions(todo, attempt > 1); err != nil {
 			return err
 		}
 		err := a.check()
@@ -151,7 +158,7 @@ func (a *assembly) proveAndCheck() error {
 		if !errors.As(err, &invalid) {
 			return err
 		}
-		a.p.countWithheld()
+		a.p.count(func(c *Counts) { c.Withheld++ })
 		a.note(fmt.Sprintf("attempt %d, partitions made on %s: %s", attempt, a.makerNames(), invalid.Detail))
 		bad := a.suspects(invalid)
 		if attempt == attempts {
@@ -159,6 +166,7 @@ func (a *assembly) proveAndCheck() error {
 		}
 		todo = bad
 		a.r.again(len(todo))
+		a.p.count(func(c *Counts) { c.Retries += uint64(len(todo)) })
 		a.r.report(shared.StageQueued, -1, "the proof does not verify and is made again")
 	}
 }
@@ -206,13 +214,16 @@ func (a *assembly) check() error {
 	})
 }
 
-// provePartitions sends partitions on their way and waits until all their proofs are there. A partition that fails on a
-// device is tried once more if another device can have it.
-func (a *assembly) provePartitions(todo []int) error {
+// provePartitions sends partitions on their way and waits until all their proofs are there. Those that fail on a device
+// are tried again where again says. Those that were made before go to another device or, where there is none, to the
+// fallback.
+func (a *assembly) provePartitions(todo []int, madeBefore bool) error {
 	outcomes := make(chan outcome, len(todo))
-	failed := map[int]bool{}
+	tries := map[int]int{}
+	forced := map[int]bool{}
 	for _, k := range todo {
-		a.send(k, a.makers[k], outcomes)
+		forced[k] = madeBefore && a.p.mayFallBack(a.r) && !a.p.anotherThan(a.makers[k], a.r)
+		a.send(k, a.makers[k], forced[k], outcomes)
 	}
 	for left := len(todo); left > 0; {
 		var o outcome
@@ -226,21 +237,35 @@ func (a *assembly) provePartitions(todo []int) error {
 			left--
 			continue
 		}
-		if o.device == nil || failed[o.k] || !a.p.anotherThan(o.device, a.r) {
+		if errors.Is(o.err, errRedirected) {
+			a.send(o.k, o.device, forced[o.k], outcomes)
+			continue
+		}
+		tries[o.k]++
+		fallback, ok := a.again(o, tries[o.k])
+		if !ok {
 			return o.err
 		}
-		failed[o.k] = true
+		forced[o.k] = fallback
 		a.note(o.err.Error())
-		a.r.report(shared.StageQueued, o.k, "failed on "+o.device.name+" and is tried on another device")
-		a.send(o.k, o.device, outcomes)
+		a.p.count(func(c *Counts) { c.Retries++ })
+		a.r.report(shared.StageQueued, o.k, "failed on "+o.device.name+" and is tried again")
+		a.send(o.k, o.device, fallback, outcomes)
 	}
 	return nil
 }
 
-func (a *assembly) send(k int, avoid *device, outcomes chan outcome) {
-	t := &task{request: a.r, k: k, avoid: avoid, outcomes: outcomes}
+// send queues a partition: for the fallback if that is forced or no other device can be expected to take it.
+func (a *assembly) send(k int, avoid *device, forced bool, outcomes chan outcome) {
+	t := &task{
+		request: a.r, k: k, avoid: avoid, outcomes: outcomes,
+		fallback: forced || a.p.fallsBack(a.r), forced: forced,
+	}
+	if t.fallback {
+		a.p.log.Warn("a partition goes to the fallback: no other device can prove it", "request", a.r.ID, "partition", k, "device", a.p.fallback.name)
+	}
 	a.r.tasks.Add(1)
-	if !a.p.pending.push(t) {
+	if !a.p.enqueue(a.p.pending, t) {
 		a.p.leave(t)
 	}
 }

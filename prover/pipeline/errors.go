@@ -42,6 +42,19 @@ func (e *StageError) Error() string {
 
 func (e *StageError) Unwrap() error { return e.Err }
 
+// DeviceFaultError is a device's way of saying that it failed, rather than what it was given: it is not used again before
+// it passes a self-test.
+type DeviceFaultError struct {
+	Device string
+	Err    error
+}
+
+func (e *DeviceFaultError) Error() string {
+	return "device " + e.Device + " failed: " + e.Err.Error()
+}
+
+func (e *DeviceFaultError) Unwrap() error { return e.Err }
+
 // DeviceLostError is a device's way of saying that it can do no more work.
 type DeviceLostError struct {
 	Device string
@@ -56,7 +69,7 @@ func (e *DeviceLostError) Unwrap() error { return e.Err }
 
 // NoDeviceError says that no device is left that could take a request.
 type NoDeviceError struct {
-	Err error // why the last of them cannot: a *DeviceLostError or an *interlock.TooLargeError
+	Err error // why the last of them cannot: a *DeviceLostError, an *interlock.TooLargeError or what Device.Memory returned
 }
 
 func (e *NoDeviceError) Error() string {

@@ -25,14 +25,16 @@ type fault func(ctx context.Context, stage shared.Stage, job *fakeJob, k int, de
 
 // fakeJob proves nothing: its proofs say which request and partition they are of.
 type fakeJob struct {
-	id           string
-	partitions   int
-	witnessBytes int64
-	key          *fakeKey // shared with other jobs; nil if nothing
-	witnessTime  time.Duration
-	workBytes    map[string]int64 // by device
-	fault        fault
-	budget       *meter // of the host's memory; nil if not metered
+	id            string
+	partitions    int
+	witnessBytes  int64
+	fallbackBytes int64    // more of them on the fallback
+	key           *fakeKey // shared with other jobs; nil if nothing
+	witnessTime   time.Duration
+	workBytes     map[string]int64 // by device
+	unfit         map[string]error // the same: why it can never take the job
+	fault         fault
+	budget        *meter // of the host's memory; nil if not metered
 
 	opened, closed atomic.Int32
 	running        atomic.Int32 // methods and phases that use the job
@@ -61,8 +63,11 @@ func (j *fakeJob) open(ctx context.Context) (Job, error) {
 }
 
 func (j *fakeJob) Partitions() int { return j.partitions }
-func (j *fakeJob) HostMemory() interlock.Claim {
+func (j *fakeJob) HostMemory(fallback bool) interlock.Claim {
 	c := interlock.Claim{Bytes: j.witnessBytes}
+	if fallback {
+		c.Bytes += j.fallbackBytes
+	}
 	if j.key != nil {
 		c.With = j.key.resident
 	}
@@ -201,8 +206,10 @@ type fakeDevice struct {
 	phases                   atomic.Int32 // not released
 	memory                   *meter
 
-	mu       sync.Mutex
-	executed []string // "request/partition" in the order of their device phases
+	mu        sync.Mutex
+	executed  []string // "request/partition" in the order of their device phases
+	badProbes int
+	probed    []time.Time
 }
 
 func newFakeDevice(t testing.TB, name string) *fakeDevice {
@@ -211,7 +218,21 @@ func newFakeDevice(t testing.TB, name string) *fakeDevice {
 
 func (d *fakeDevice) Name() string { return d.name }
 
-func (d *fakeDevice) WorkBytes(job Job) int64 { return job.(*fakeJob).workBytes[d.name] }
+func (d *fakeDevice) Memory(job Job) (interlock.Claim, error) {
+	return interlock.Claim{Bytes: job.(*fakeJob).workBytes[d.name]}, job.(*fakeJob).unfit[d.name]
+}
+
+// Probe fails as often as badProbes says.
+func (d *fakeDevice) Probe(context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.probed = append(d.probed, time.Now())
+	if d.badProbes > 0 {
+		d.badProbes--
+		return errFault
+	}
+	return nil
+}
 
 func (d *fakeDevice) order() []string {
 	d.mu.Lock()

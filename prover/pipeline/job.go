@@ -18,8 +18,9 @@ type Job interface {
 	Load(ctx context.Context) error
 
 	// HostMemory is what one partition takes of the host's memory from before Witness until its [Phase] is released, and
-	// what it shares with other partitions meanwhile, such as parameters, which are loaded only then.
-	HostMemory() interlock.Claim
+	// what it shares with other partitions meanwhile, such as parameters, which are loaded only then. It is asked for
+	// partitions on any of the devices, and for those on the fallback if there is one, which take no less.
+	HostMemory(fallback bool) interlock.Claim
 
 	// Witness computes the witness of partition k. It should return soon after ctx ends.
 	Witness(ctx context.Context, k int) (Witness, error)
@@ -44,14 +45,19 @@ type Witness interface {
 }
 
 // Device computes proofs. Its methods may run at once, for its workers' partitions. An error or a panic fails the
-// partition, which is tried once on another device; an error that holds a [*DeviceLostError] takes the device out of
-// use for good.
+// partition, which is tried once on another device. An error that holds a [*DeviceFaultError] takes the device out of
+// use until it passes a self-test, and the partition is tried again even if there is no other; one that holds a
+// [*DeviceLostError] takes it out for good.
 type Device interface {
 	// Name identifies the device in timelines, status and logs.
 	Name() string
 
-	// WorkBytes is the device memory that a partition of the job takes from before Prepare until its Phase is released.
-	WorkBytes(job Job) int64
+	// Memory is what a partition of the job takes of the device's budget from before Prepare until its Phase is
+	// released, and what it shares with other partitions meanwhile. An error says why the device can never take one.
+	Memory(job Job) (interlock.Claim, error)
+
+	// Probe is a self-test: it returns nil if the device computes right. It is called while the device is out of use.
+	Probe(ctx context.Context) error
 
 	// Prepare does all that needs no lock before the device phase. The witness is lent to the Phase until its Release,
 	// or to Prepare until it fails.

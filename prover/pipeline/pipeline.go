@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -17,10 +19,18 @@ import (
 type Config struct {
 	Devices []DeviceConfig // at least one
 
+	// Fallback proves what no device can: none of them is in use and has room, or a partition failed on them twice for
+	// their fault. Nil is none. FallbackAllows tells for which requests it may.
+	Fallback       *DeviceConfig
+	FallbackAllows func(shared.Priority) bool
+	// OnLost is called when a device is lost, on the goroutine of one of its workers. If it returns true the process is
+	// about to end for that: requests then wait instead of being answered that no device is left. Nil returns false.
+	OnLost func(device string, why error) (ending bool)
+
 	// WitnessWorkers is how many witnesses are computed at once; 0 is one. A witness may use all cores by itself.
 	WitnessWorkers int
 	// WitnessesAhead is how many witnesses may be in work or ready before a device's worker picks them up; 0 is one for
-	// each witness worker and one for each device.
+	// each witness worker and one for each device but the fallback.
 	WitnessesAhead int
 	// HostMemory is the budget that Job.HostMemory counts against; nil is boundless.
 	HostMemory *interlock.Budget
@@ -46,8 +56,10 @@ type DeviceConfig struct {
 	Device Device
 	// Workers share the device by its interlock; 0 is DefaultWorkers.
 	Workers int
-	// Memory is the budget that Device.WorkBytes counts against; nil is boundless.
+	// Memory is the budget that Device.Memory counts against; nil is boundless.
 	Memory *interlock.Budget
+	// Lost is why the device cannot be used from the start on; nil if it can. Of a lost device only the name is asked.
+	Lost error
 }
 
 // Pipeline proves requests. Its methods may be called by any number of goroutines.
@@ -55,8 +67,12 @@ type Pipeline struct {
 	log      hclog.Logger
 	timeline *timeline.Recorder
 
-	devices []*device
-	memory  *interlock.Budget
+	devices        []*device // with the fallback, which comes last
+	fallback       *device   // nil: none
+	fallbackAllows func(shared.Priority) bool
+	onLost         func(string, error) bool
+	ending         atomic.Bool // by onLost
+	memory         *interlock.Budget
 
 	pending   *queue               // partitions whose witness is not begun
 	admission *interlock.Lock      // of the witness worker that takes the next of them
@@ -85,8 +101,12 @@ func New(c Config) (*Pipeline, error) {
 	if len(c.Devices) == 0 {
 		return nil, errors.New("a pipeline needs at least one device")
 	}
+	all := c.Devices
+	if c.Fallback != nil {
+		all = append(slices.Clone(all), *c.Fallback)
+	}
 	names := map[string]bool{}
-	for _, dc := range c.Devices {
+	for _, dc := range all {
 		if name := dc.Device.Name(); names[name] {
 			return nil, fmt.Errorf("two devices are named %q", name)
 		} else {
@@ -95,6 +115,7 @@ func New(c Config) (*Pipeline, error) {
 	}
 	p := &Pipeline{
 		log: c.Log, timeline: c.Timeline, memory: c.HostMemory,
+		fallbackAllows: c.FallbackAllows, onLost: c.OnLost,
 		pending: newQueue(), ready: newQueue(), admission: interlock.NewLock(),
 		maxRequests: orDefault(c.MaxRequests, DefaultMaxRequests),
 		keepResults: orDefault(c.KeepResults, DefaultKeepResults),
@@ -106,14 +127,21 @@ func New(c Config) (*Pipeline, error) {
 	witnessWorkers := orDefault(c.WitnessWorkers, 1)
 	p.ahead = interlock.NewSemaphore(orDefault(c.WitnessesAhead, witnessWorkers+len(c.Devices)))
 	p.ctx, p.stop = context.WithCancel(context.Background())
-	for _, dc := range c.Devices {
+	for _, dc := range all {
 		d := &device{
-			Device: dc.Device, name: dc.Device.Name(), memory: dc.Memory,
+			Device: dc.Device, name: dc.Device.Name(), memory: dc.Memory, lost: dc.Lost,
 			lock: interlock.NewLock(), releaser: newReleaser(),
 			workers: make([]workerState, orDefault(dc.Workers, DefaultWorkers)),
 		}
 		d.ctx, d.stop = context.WithCancel(p.ctx)
+		if dc.Lost != nil {
+			d.stop()
+		}
 		p.devices = append(p.devices, d)
+	}
+	if c.Fallback != nil {
+		p.fallback = p.devices[len(p.devices)-1]
+		p.fallback.fallback = true
 	}
 	for w := range witnessWorkers {
 		p.workers.Go(func() { p.witnessWorker(w) })
@@ -266,8 +294,14 @@ func (p *Pipeline) refusal(r Request) error {
 	if len(p.active) >= p.maxRequests {
 		return &shared.BusyError{Resource: fmt.Sprintf("the queue of %d requests", p.maxRequests)}
 	}
+	if p.ending.Load() {
+		return nil // it waits for the next process
+	}
 	var lost error
 	for _, d := range p.devices {
+		if d.fallback && !p.fallbackAllows(r.Priority.OrNormal()) {
+			continue
+		}
 		if lost = d.whyLost(); lost == nil {
 			return nil
 		}
@@ -338,19 +372,20 @@ func (p *Pipeline) answer(r *request, result shared.Result, err error) {
 	}
 	close(r.done)
 
-	for _, t := range p.pending.drop(r) {
+	ofR := func(t *task) bool { return t.request == r }
+	for _, t := range p.pending.take(ofR) {
 		p.leave(t)
 	}
-	for _, t := range p.ready.drop(r) {
+	for _, t := range p.ready.take(ofR) {
 		p.ahead.Signal()
 		p.leave(t)
 	}
 }
 
-// countWithheld counts a proof that did not verify.
-func (p *Pipeline) countWithheld() {
+// count changes the counts.
+func (p *Pipeline) count(change func(c *Counts)) {
 	p.mu.Lock()
-	p.counts.Withheld++
+	change(&p.counts)
 	p.mu.Unlock()
 }
 

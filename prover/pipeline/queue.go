@@ -14,6 +14,8 @@ type task struct {
 	request  *request
 	k        int            // the partition
 	avoid    *device        // where it failed before; taken there again only if no other device can
+	fallback bool           // it is for the fallback, else for one of the other devices
+	forced   bool           // for the fallback whatever the other devices can
 	outcomes chan<- outcome // has room for one outcome of each task of the request
 	memory   *interlock.Reservation
 	witness  Witness
@@ -23,7 +25,7 @@ type task struct {
 type outcome struct {
 	k      int
 	proof  []byte
-	device *device // that made the proof, or failed to; nil if it failed before it came to one
+	device *device // that made the proof, or failed to; nil if it failed before it came to one; of errRedirected the one to avoid
 	err    error
 }
 
@@ -104,18 +106,19 @@ func (q *queue) pop(ctx context.Context, accept func(*task) bool) (*task, error)
 	}
 }
 
-// drop takes the tasks of a request out of the queue.
-func (q *queue) drop(r *request) []*task {
+// take takes the tasks that are wanted out of the queue.
+func (q *queue) take(wanted func(*task) bool) []*task {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var dropped []*task
+	var taken []*task
 	q.tasks = slices.DeleteFunc(q.tasks, func(t *task) bool {
-		if t.request == r {
-			dropped = append(dropped, t)
+		ok := wanted(t)
+		if ok {
+			taken = append(taken, t)
 		}
-		return t.request == r
+		return ok
 	})
-	return dropped
+	return taken
 }
 
 // watch has interrupt called when a task is pushed that goes before t, which one goroutine at a time took out of the

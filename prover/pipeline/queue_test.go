@@ -71,7 +71,7 @@ func TestQueueRefusesEndedRequests(t *testing.T) {
 	require.True(t, q.push(&task{request: r}))
 	r.cancel(shared.ErrCancelled)
 	require.False(t, q.push(&task{request: r, k: 1}))
-	require.Len(t, q.drop(r), 1)
+	require.Len(t, q.take(func(t *task) bool { return t.request == r }), 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	_, err := q.pop(ctx, nil)

@@ -35,10 +35,11 @@ type request struct {
 	cancel func(cause error) // called under the pipeline's mu, so that an answer is either before it or heeds it
 	tasks  sync.WaitGroup    // partitions in queues and workers
 
-	job        Job               // from here: set before the first partition is queued
-	hostMemory interlock.Claim   // of one partition
-	workBytes  map[*device]int64 // of one partition
-	sized      atomic.Bool       // the above are set
+	job            Job              // from here: set before the first partition is queued
+	hostMemory     interlock.Claim  // of one partition
+	fallbackMemory interlock.Claim  // the same on the fallback
+	needs          map[*device]need // of one partition
+	sized          atomic.Bool      // the above are set
 
 	done   chan struct{} // closed when it is answered
 	result shared.Result // from here: written before that
@@ -52,6 +53,12 @@ type request struct {
 	timings    shared.Timings
 	queued     time.Time // when the first partition was queued; zero again when its wait was over
 	reports    chan shared.Progress
+}
+
+// need is what a partition takes of a device, or why the device can never take it.
+type need struct {
+	memory interlock.Claim
+	err    error
 }
 
 func newRequest(r Request, number uint64, reports chan shared.Progress) *request {

@@ -15,6 +15,8 @@ type Counts struct {
 	Failed    uint64
 	Cancelled uint64
 	Withheld  uint64 // proofs that did not verify, of requests that were answered or are under way
+	Retries   uint64 // partitions that were sent to a device again, having failed or not verified
+	Fallbacks uint64 // partitions that the fallback proved
 }
 
 func (c *Counts) add(err error) {
@@ -65,6 +67,7 @@ type DeviceStatus struct {
 	MemoryBytes, MemoryUsedBytes int64  // 0 if boundless
 	Waiting                      int    // workers that wait for the interlock
 	OutOfUse                     string // why it was taken out of use; empty if it is in use
+	Faults                       uint64 // its own, since the start
 	Workers                      []WorkerStatus
 }
 
@@ -124,8 +127,9 @@ func (d *device) status() DeviceStatus {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lost != nil {
-		s.OutOfUse = d.lost.Error()
+	s.Faults = d.faults
+	if err := cmp.Or(d.lost, d.fault); err != nil {
+		s.OutOfUse = err.Error()
 	}
 	for _, w := range d.workers {
 		ws := WorkerStatus{Partition: -1, For: time.Since(w.since)}

@@ -46,7 +46,7 @@ func (p *Pipeline) admit(worker int) (*task, error) {
 			return t, nil
 		}
 		// One of higher priority came, or the request ended; then the queue does not take it back.
-		if !p.pending.push(t) {
+		if !p.enqueue(p.pending, t) {
 			p.leave(t)
 		}
 	}
@@ -55,6 +55,9 @@ func (p *Pipeline) admit(worker int) (*task, error) {
 // reserveHost waits for t's memory, what it shares with others included; in vain if the request ends or a task arrives that goes first.
 func (p *Pipeline) reserveHost(worker int, t *task) (*interlock.Reservation, error) {
 	claim := t.request.hostMemory
+	if t.fallback {
+		claim = t.request.fallbackMemory
+	}
 	if memory, ok := p.memory.TryReserve(claim); ok {
 		return memory, nil
 	}
@@ -90,7 +93,7 @@ func (p *Pipeline) synthesize(worker int, t *task) {
 		return
 	}
 	p.record(timeline.GPUQueue, t, "", timeline.None)
-	if !p.ready.push(t) {
+	if !p.enqueue(p.ready, t) {
 		p.ahead.Signal()
 		p.leave(t)
 	}

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 type device struct {
 	Device
 	name     string
+	fallback bool
 	memory   *interlock.Budget
 	lock     *interlock.Lock // the interlock
 	releaser *releaser
@@ -23,7 +23,10 @@ type device struct {
 
 	mu      sync.Mutex
 	workers []workerState
-	lost    error // why it was taken out of use
+	lost    error  // why it was taken out of use for good
+	fault   error  // why it is out of use until a self-test succeeds
+	inARow  int    // faults and failed self-tests since the last proof
+	faults  uint64 // since the start
 }
 
 // workerState is what a worker carries; no request if nothing.
@@ -62,34 +65,44 @@ func (p *Pipeline) deviceWorker(d *device, worker int) {
 
 // takes tells whether t may go to d: not where it failed before, if another device can have it.
 func (p *Pipeline) takes(d *device, t *task) bool {
-	if p.usable(d, t.request) != nil {
+	if t.fallback != d.fallback || !d.inUse() || p.usable(d, t.request) != nil {
 		return false
 	}
 	return t.avoid != d || !p.anotherThan(d, t.request)
 }
 
-// usable says why d cannot take partitions of r, nil if it can.
+// usable says why d can never take partitions of r, nil if it can now or later.
 func (p *Pipeline) usable(d *device, r *request) error {
 	if err := d.whyLost(); err != nil {
 		return err
 	}
-	return d.memory.Check(interlock.Claim{Bytes: r.workBytes[d]})
+	need := r.needs[d]
+	if need.err != nil {
+		return need.err
+	}
+	return d.memory.Check(need.memory)
 }
 
-// anotherThan tells whether r can go to a device other than d.
+// anotherThan tells whether r can go to a device other than d now, the fallback left aside.
 func (p *Pipeline) anotherThan(d *device, r *request) bool {
 	for _, other := range p.devices {
-		if other != d && p.usable(other, r) == nil {
+		if other != d && !other.fallback && other.inUse() && p.usable(other, r) == nil {
 			return true
 		}
 	}
 	return false
 }
 
-// anyFor returns a *NoDeviceError if no device can take r.
+// anyFor returns a *NoDeviceError if no device can ever take r.
 func (p *Pipeline) anyFor(r *request) error {
+	if p.ending.Load() || p.mayFallBack(r) {
+		return nil
+	}
 	var last error
 	for _, d := range p.devices {
+		if d.fallback {
+			continue
+		}
 		err := p.usable(d, r)
 		if err == nil {
 			return nil
@@ -117,10 +130,7 @@ func (p *Pipeline) carry(d *device, worker int, t *task) {
 	proof, err := s.run()
 	s.recordMeasurements()
 	d.set(worker, workerState{})
-	var lost *DeviceLostError
-	if errors.As(err, &lost) {
-		p.takeOut(d, err)
-	}
+	p.heed(d, err)
 	if t.request.land(err == nil); err == nil {
 		t.request.report(shared.StageFinish, t.k, "partition proven")
 	}
@@ -182,7 +192,7 @@ func (s *passage) prepare(ctx context.Context) error {
 }
 
 func (s *passage) reserve(ctx context.Context) (err error) {
-	claim, ok := interlock.Claim{Bytes: s.request.workBytes[s.d]}, false
+	claim, ok := s.request.needs[s.d].memory, false
 	if s.memory, ok = s.d.memory.TryReserve(claim); ok {
 		return nil
 	}
@@ -236,30 +246,4 @@ func (s *passage) release() {
 	}
 	s.memory.Release()
 	s.p.leave(s.task)
-}
-
-// takeOut takes a lost device out of use, and fails the requests that no other device can take.
-func (p *Pipeline) takeOut(d *device, why error) {
-	d.mu.Lock()
-	first := d.lost == nil
-	if first {
-		d.lost = why
-	}
-	d.mu.Unlock()
-	if !first {
-		return
-	}
-	p.log.Error("a device is lost and was taken out of use", "device", d.name, "error", why)
-	d.stop()
-	p.ready.look() // what the device had been preferred for may now go elsewhere
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, r := range p.active {
-		if !r.sized.Load() {
-			continue // will look for itself
-		}
-		if err := p.anyFor(r); err != nil {
-			r.cancel(err)
-		}
-	}
 }
