@@ -23,22 +23,20 @@ import (
 const roleEnv = "INTERLOCK_HOST_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(roleEnv) {
-	case "plugin":
-		os.Exit(shared.Serve(openFake))
-	case "scripted":
-		os.Exit(shared.Serve(hosttest.OpenScripted))
-	case "journaling host":
-		os.Exit(runJournalingHost())
-	case "host on a full disk":
-		os.Exit(hostOnFullDisk())
-	case "host with few handles":
-		os.Exit(hostWithFewHandles())
-	case "host":
-		os.Exit(runHost())
-	default:
-		goleak.VerifyTestMain(m)
+	if role := roles[os.Getenv(roleEnv)]; role != nil {
+		os.Exit(role())
 	}
+	goleak.VerifyTestMain(m)
+}
+
+// roles are what the program can be, beside the test. They give its exit status.
+var roles = map[string]func() int{
+	"plugin":                func() int { return shared.Serve(openFake) },
+	"scripted":              func() int { return shared.Serve(hosttest.OpenScripted) },
+	"journaling host":       runJournalingHost,
+	"host on a full disk":   hostOnFullDisk,
+	"host with few handles": hostWithFewHandles,
+	"host":                  runHost,
 }
 
 // openFake opens a plugin that does what a request's id says.
