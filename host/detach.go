@@ -418,8 +418,8 @@ func (s *Supervisor) submitDetached(h *Host, j *job) error {
 	if err != nil {
 		return err
 	}
-	request := j.request
-	request.ID, request.Vanilla = j.pluginID, vanilla
+	request := j.passOn(vanilla)
+	request.ID = j.pluginID
 	if _, err := h.Submit(j.ctx, request); err != nil {
 		return err
 	}

@@ -17,8 +17,9 @@ import (
 type job struct {
 	request shared.Request // without its vanilla proofs
 	digest  journal.Digest
-	number  uint64 // counts up in the order of acceptance
-	at      time.Time
+	number  uint64    // counts up in the order of acceptance
+	at      time.Time // of acceptance. It and due have a reading of the monotonic clock: the wall clock may jump
+	due     time.Time // the request's deadline; zero: none
 
 	isRecorded bool // in the journal
 	key        journal.Key
@@ -41,6 +42,7 @@ type job struct {
 	pluginID       string // its id in a detached plugin, which no other job ever has
 	partitionsDone int
 	stage          shared.Stage // the last that the plugin reported
+	sent           time.Time    // when the latest attempt began
 	isHandedOn     bool         // the plugin may have it
 	notBefore      time.Time
 	isSuspect      bool // a plugin died that may have been at work on it
@@ -162,10 +164,34 @@ func (s *Supervisor) enlist(r *shared.Request, digest journal.Digest, isKept, is
 	if len(s.active) >= s.options.MaxRequests {
 		return nil, false, &shared.BusyError{Resource: fmt.Sprintf("the queue of %d requests", s.options.MaxRequests)}
 	}
+	if err := s.isTooLate(r); err != nil {
+		return nil, false, err
+	}
 	j := s.newJob(*r, digest, isRecorded)
 	j.vanilla = slices.Clone(r.Vanilla)
 	s.jobs[r.ID] = j
 	return join(j), true, nil
+}
+
+// isTooLate is why a new request is refused for its deadline's sake, or nil, under mu.
+func (s *Supervisor) isTooLate(r *shared.Request) error {
+	if r.Deadline.IsZero() {
+		return nil
+	}
+	left := time.Until(r.Deadline)
+	if left <= 0 {
+		return fmt.Errorf("the deadline of request %s passed %v ago: %w", r.ID, (-left).Round(time.Millisecond), context.DeadlineExceeded)
+	}
+	if fastest := s.fastest[circuitOf(r)]; s.options.RefuseHopeless && left < fastest {
+		return fmt.Errorf("request %s is to be proven within %v, and the fastest of its kind and sector size took %v here: %w",
+			r.ID, left.Round(time.Millisecond), fastest.Round(time.Millisecond), context.DeadlineExceeded)
+	}
+	return nil
+}
+
+// circuitOf says which requests take about the same time.
+func circuitOf(r *shared.Request) shared.CircuitRequest {
+	return shared.CircuitRequest{Kind: r.Kind, SectorSize: r.SectorSize}
 }
 
 // newJob makes a job that is being accepted, under mu.
@@ -175,6 +201,9 @@ func (s *Supervisor) newJob(r shared.Request, digest journal.Digest, isRecorded 
 	j := &job{
 		request: r, digest: digest, number: s.accepted, at: time.Now(), isRecorded: isRecorded,
 		recorded: make(chan struct{}), done: make(chan struct{}),
+	}
+	if !r.Deadline.IsZero() {
+		j.due = j.at.Add(r.Deadline.Sub(j.at))
 	}
 	j.ctx, j.cancel = context.WithCancelCause(s.ctx)
 	s.active[j] = true
@@ -188,7 +217,7 @@ func (s *Supervisor) restore(entries []journal.Entry) {
 	s.mu.Lock()
 	for _, e := range entries {
 		j := s.newJob(e.Request, e.Digest, true)
-		j.key, j.isKept, j.at = e.Key, true, e.Accepted
+		j.key, j.isKept, j.at = e.Key, true, j.at.Add(-max(0, j.at.Sub(e.Accepted)))
 		close(j.recorded)
 		if old := s.jobs[e.Request.ID]; old != nil {
 			superseded = append(superseded, old.key)
@@ -226,11 +255,10 @@ const minRetention = time.Hour
 
 // watchDeadline ends a waiting job when its deadline has passed, under mu.
 func (s *Supervisor) watchDeadline(j *job) {
-	deadline := j.request.Deadline
-	if deadline.IsZero() {
+	if j.due.IsZero() {
 		return
 	}
-	timer := time.AfterFunc(time.Until(deadline), func() { s.cancel(j, context.DeadlineExceeded) })
+	timer := time.AfterFunc(time.Until(j.due), func() { s.cancel(j, context.DeadlineExceeded) })
 	context.AfterFunc(j.ctx, func() { timer.Stop() })
 }
 
@@ -306,7 +334,7 @@ func isBefore(a, b *job) bool {
 
 // send begins an attempt, under mu.
 func (s *Supervisor) send(j *job) {
-	j.state, j.stage, j.partitionsDone, j.isHandedOn = jobInFlight, "", 0, false
+	j.state, j.stage, j.partitionsDone, j.isHandedOn, j.sent = jobInFlight, "", 0, false, time.Now()
 	if j.pluginID == "" {
 		j.pluginID = s.pluginID(j)
 	}
@@ -352,15 +380,23 @@ func (s *Supervisor) try(h *Host, j *job) (shared.Result, error) {
 	if err != nil {
 		return shared.Result{}, err
 	}
-	request := j.request
-	request.Vanilla = vanilla
-	return h.Prove(j.ctx, request, func(p shared.Progress) {
+	return h.Prove(j.ctx, j.passOn(vanilla), func(p shared.Progress) {
 		if isUploading { // not any more, since the plugin reports
 			uploaded()
 			clear(vanilla) // this frees them, whoever still holds the slice
 		}
 		s.report(j, p)
 	})
+}
+
+// passOn is the request as the plugin gets it. It is told the deadline by the wall clock of this moment.
+func (j *job) passOn(vanilla [][]byte) shared.Request {
+	r := j.request
+	r.Vanilla = vanilla
+	if !j.due.IsZero() {
+		r.Deadline = time.Now().Add(time.Until(j.due))
+	}
+	return r
 }
 
 // takePlace waits for a place for a job's payload on its way to the plugin.
@@ -488,6 +524,10 @@ func (s *Supervisor) settle(h *Host, j *job, result shared.Result, err error) {
 	}
 	if err == nil {
 		s.keeper.deaths = 0 // it was good for something
+		circuit, took := circuitOf(&j.request), time.Since(j.sent)
+		if fastest, isKnown := s.fastest[circuit]; !isKnown || took < fastest {
+			s.fastest[circuit] = took
+		}
 	}
 	s.mu.Unlock()
 	s.answer(j, result, err)

@@ -30,6 +30,11 @@ type SupervisorOptions struct {
 	Detach     bool
 	DetachIdle time.Duration
 
+	// RefuseHopeless refuses requests whose deadline is nearer than the shortest time that one of the same kind and sector
+	// size took in this supervisor. Those whose deadline has passed are refused anyway. Either error is a
+	// [context.DeadlineExceeded].
+	RefuseHopeless bool
+
 	// MaxRequests is how many requests may be under way; more are refused with a [*shared.BusyError]. 0: 1024.
 	MaxRequests int
 	// KeepAnswers is how many answers are kept for those who ask again; older ones are dropped. 0: 4096.
@@ -165,6 +170,7 @@ type Supervisor struct {
 	order    []*job    // answered, oldest first
 	unsaved  []*job    // answered, which the journal does not know yet
 	counts   struct{ completed, failed uint64 }
+	fastest  map[shared.CircuitRequest]time.Duration // proof, from its last attempt's begin on
 }
 
 var _ shared.Prover = (*Supervisor)(nil)
@@ -183,7 +189,7 @@ func Supervise(ctx context.Context, options SupervisorOptions) (*Supervisor, err
 	}
 	s := &Supervisor{
 		options: options, log: options.Logger, uploads: make(chan struct{}, uploadsAtOnce), changed: make(chan struct{}),
-		jobs: map[string]*job{}, active: map[*job]bool{}, began: time.Now(),
+		jobs: map[string]*job{}, active: map[*job]bool{}, fastest: map[shared.CircuitRequest]time.Duration{}, began: time.Now(),
 	}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	if options.Journal.Dir != "" {

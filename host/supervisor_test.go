@@ -515,6 +515,49 @@ func TestClockJump(t *testing.T) {
 	}
 }
 
+// A request that is too late when it comes is refused, and not written down; one that cannot make it, only if the host is
+// told to. Who asks again for a proof that is there gets it, however late.
+func TestTooLate(t *testing.T) {
+	o, state := scriptedOptions(t)
+	o.Journal.Dir = t.TempDir()
+	s := supervise(t, o)
+	late := hosttest.Script{}.Request("late")
+	late.Deadline = time.Now().Add(-time.Minute)
+	_, err := s.Submit(t.Context(), late)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "the deadline of request late passed 1m0")
+	_, err = s.Await(t.Context(), "late")
+	require.ErrorIs(t, err, shared.ErrUnknownJob)
+
+	slow := hosttest.Script{Work: 300 * time.Millisecond}.Request("slow")
+	prove(t, s, slow)
+	slow.Deadline = time.Now().Add(-time.Minute)
+	prove(t, s, slow)
+	require.Equal(t, 1, hosttest.Attempts(state, "slow"))
+	hopeless := hosttest.Script{Work: 300 * time.Millisecond}.Request("hopeless")
+	hopeless.Deadline = time.Now().Add(100 * time.Millisecond)
+	_, err = s.Prove(t.Context(), hopeless, nil)
+	require.Equal(t, context.DeadlineExceeded, err)
+	require.Equal(t, 1, hosttest.Attempts(state, "hopeless"), "it was tried")
+	require.NoError(t, s.Stop(t.Context()))
+
+	o.Journal.Dir, o.RefuseHopeless = t.TempDir(), true
+	s = supervise(t, o)
+	hopeless.ID, hopeless.Deadline = "untold", time.Now().Add(100*time.Millisecond)
+	_, err = s.Prove(t.Context(), hopeless, nil)
+	require.Equal(t, context.DeadlineExceeded, err, "nobody knows yet how long they take")
+	slow.ID, slow.Deadline = "slow-again", time.Now().Add(time.Minute)
+	prove(t, s, slow)
+	hopeless.ID, hopeless.Deadline = "refused", time.Now().Add(100*time.Millisecond)
+	_, err = s.Prove(t.Context(), hopeless, nil)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "the fastest of its kind and sector size took")
+	require.Zero(t, hosttest.Attempts(state, "refused"))
+	left, err := os.ReadDir(o.Journal.Dir + "/requests")
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 // A request whose deadline passed while the host was away is answered with that.
 func TestDeadlinePassesWhileTheHostIsAway(t *testing.T) {
 	o, state := scriptedOptions(t)

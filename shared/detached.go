@@ -90,9 +90,9 @@ func serveDetached(ctx context.Context, end context.CancelCauseFunc, dir string,
 		return err
 	}
 	listener.SetUnlinkOnClose(false) // it may be a later plugin's by then
-	var latest atomic.Int64          // call's begin or end
-	touch := func() { latest.Store(time.Now().UnixNano()) }
-	touch()
+	began := time.Now()
+	var latest atomic.Int64 // call, as a [time.Duration] since began: the wall clock may jump
+	touch := func() { latest.Store(int64(time.Since(began))) }
 	options := append(calls.options(), grpc.Creds(credentials.NewTLS(config)),
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 			touch()
@@ -120,7 +120,7 @@ func serveDetached(ctx context.Context, end context.CancelCauseFunc, dir string,
 			}
 			return err
 		case <-tick.C:
-			if time.Since(time.Unix(0, latest.Load())) > idle {
+			if time.Since(began)-time.Duration(latest.Load()) > idle {
 				end(errNoHost)
 			}
 		}
