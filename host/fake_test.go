@@ -37,6 +37,7 @@ var roles = map[string]func() int{
 	"host on a full disk":   hostOnFullDisk,
 	"host with few handles": hostWithFewHandles,
 	"host":                  runHost,
+	"cards":                 describeCards,
 }
 
 // openFake opens a plugin that does what a request's id says.

@@ -30,7 +30,7 @@ type Options struct {
 	// PluginSHA256 is what the program must have, in hex; another one is not started, which is a [*ChecksumError]. It is
 	// checked at each start. Empty: any program is started.
 	PluginSHA256 string
-	Args         []string // its arguments; the plugin of this project takes none
+	Args         []string // its arguments; to serve, the plugin of this project takes none
 	Env          []string // added to this process's environment, as "KEY=value"
 
 	ConfigPath string // the plugin's configuration file; empty: built-in defaults

@@ -15,7 +15,12 @@ import (
 	"github.com/interlock-prover/interlock/shared/config"
 )
 
-func main() { os.Exit(shared.Serve(open)) }
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == shared.CardsCommand {
+		os.Exit(reportCards(os.Args[2], os.Stdout))
+	}
+	os.Exit(shared.Serve(open))
+}
 
 // open starts the engine as the host's environment and the configuration say.
 func open(ctx context.Context, env shared.Environment) (shared.Plugin, error) {

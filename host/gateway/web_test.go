@@ -70,8 +70,8 @@ func busyProver() *fakeProver {
 			},
 			{Name: "gpu-1", Model: "H200", Partition: -1, OutOfUse: "it is lost", Faults: 1},
 		},
-		Params:  []shared.ParamsStatus{{Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Bytes: 44, Users: 1, Where: "device", Insecure: true}},
-		Queues:  []shared.QueueStatus{{Kind: shared.KindPoRep, Pending: 6, InProgress: 1}},
+		Params: []shared.ParamsStatus{{Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Bytes: 44, Users: 1, Where: "device", Insecure: true}},
+		Queues: []shared.QueueStatus{{Kind: shared.KindPoRep, Pending: 6, InProgress: 1}},
 		Jobs: []shared.JobStatus{{
 			ID: "job-0", RequestID: "job-0", Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Stage: shared.StageQueued, Elapsed: 8 * time.Second,
 		}, {

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
@@ -66,12 +71,18 @@ func (d *doctor) examine(ctx context.Context, s streams, g *globals, digests boo
 		return
 	}
 	c, ok := d.configuration(s, g, machine)
-	d.cards(c, machine)
+	version, err := os.ReadFile("/proc/driver/nvidia/version")
+	if err != nil {
+		version = nil // no driver
+	}
+	d.driver(c, string(version))
+	d.idle(c, machine)
 	d.memory(c, machine)
 	d.limits(c)
 	if !ok {
 		return
 	}
+	d.library(ctx, g, c)
 	plugin := d.plugin(ctx, g, c)
 	if plugin != nil {
 		defer plugin.stop()
@@ -103,23 +114,130 @@ func (d *doctor) configuration(s streams, g *globals, machine *config.Hardware) 
 	return c, true
 }
 
-func (d *doctor) cards(c *config.Config, machine *config.Hardware) {
-	version, err := os.ReadFile("/proc/driver/nvidia/version")
+// leastDriver is the first of NVIDIA's driver branches that serves CUDA 13, as the kernels need; with it comes 13.0. Older
+// ones on cards for data centres can be made to by a package of NVIDIA's, cuda-compat.
+const leastDriver = 580
+
+// driverBranch finds the version's first number in what /proc/driver/nvidia/version says, which is like
+// "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build".
+var driverBranch = regexp.MustCompile(`\s(\d{3,})\.\d+(\.\d+)?\s`)
+
+// driver looks at the driver. version is the text of /proc/driver/nvidia/version, empty if there is none.
+func (d *doctor) driver(c *config.Config, version string) {
+	const remedy = "Install NVIDIA's driver of branch 580 or later; in a container, run it with the NVIDIA container toolkit."
+	line, _, _ := strings.Cut(version, "\n")
+	line = strings.TrimSpace(line)
 	switch {
-	case err == nil:
-		line, _, _ := strings.Cut(string(version), "\n")
-		d.ok("driver: %s", strings.TrimSpace(line))
-	case len(c.GPUs) > 0:
-		d.fail("Install NVIDIA's driver; in a container, run it with the NVIDIA container toolkit.", "driver: none is loaded, but the configuration names %d GPU(s)", len(c.GPUs))
-	default:
+	case line == "" && len(c.GPUs) > 0:
+		d.fail(remedy, "driver: none is loaded, but the configuration names %d GPU(s)", len(c.GPUs))
+	case line == "":
 		d.ok("driver: none, and none is needed: the configuration proves on the CPU")
+	default:
+		branch := driverBranch.FindStringSubmatch(line + " ")
+		if branch != nil && len(c.GPUs) > 0 {
+			if number, err := strconv.Atoi(branch[1]); err == nil && number < leastDriver {
+				d.warn(remedy, "driver: %s: CUDA 13 comes with branch %d and later", line, leastDriver)
+				return
+			}
+		}
+		d.ok("driver: %s", line)
+	}
+}
+
+// idle says what the CPU does alone.
+func (d *doctor) idle(c *config.Config, machine *config.Hardware) {
+	if len(c.GPUs) > 0 {
+		return
 	}
 	for _, gpu := range machine.GPUs {
 		d.ok("GPU %s", gpu)
 	}
-	if len(machine.GPUs) > 0 && len(c.GPUs) == 0 {
-		d.warn(`To prove on them, write a block such as gpu "0" {} for each.`, "the machine has %d GPU(s) that the configuration does not use", len(machine.GPUs))
+	if len(machine.GPUs) > 0 {
+		d.warn(`To prove on them, write a block such as gpu "0" {} for each.`, "the CPU proves, and %d GPU(s) of this machine are idle", len(machine.GPUs))
+	} else {
+		d.ok("the CPU proves; no card is idle")
 	}
+}
+
+const (
+	// cardsTimeout is how long the plugin's program may take to look at cards: the driver may have to initialise each.
+	cardsTimeout = time.Minute
+	// hotCelsius is from where on cards slow down to protect themselves.
+	hotCelsius = 85
+)
+
+// library has the plugin's program load the library and look at the cards that the configuration names.
+func (d *doctor) library(ctx context.Context, g *globals, c *config.Config) {
+	if len(c.GPUs) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cardsTimeout, fmt.Errorf("no answer within %v: the driver may hang, see dmesg", cardsTimeout))
+	defer cancel()
+	report, err := host.DescribeCards(ctx, hostOptions(g, c, hclog.NewNullLogger()), c.CUDA.Library)
+	if err != nil {
+		d.fail("The message says why; `make build` or the package installs both programs side by side.", "cards: %v", err)
+		return
+	}
+	d.cards(c, report)
+}
+
+// cards compares what the configuration names with what CUDA shows.
+func (d *doctor) cards(c *config.Config, report shared.CardsReport) {
+	if report.Fault != "" {
+		remedy := report.Remedy
+		if remedy == "" {
+			remedy = "See dmesg and nvidia-smi; a card that was lost needs the machine to be started anew."
+		}
+		d.fail(sentence(remedy), "cards: %s", report.Fault)
+		return
+	}
+	d.ok("library: %s, interface version %d", report.Library, report.LibraryVersion)
+	if report.DriverCUDA > 0 {
+		d.ok("driver: serves CUDA %d.%d", report.DriverCUDA/1000, report.DriverCUDA%1000/10)
+	}
+	// Numbered as the configuration does, by PCI address.
+	shown := &config.Hardware{}
+	cards := slices.SortedFunc(slices.Values(report.Cards), func(a, b shared.Card) int { return cmp.Compare(a.PCIAddress, b.PCIAddress) })
+	for i, card := range cards {
+		shown.GPUs = append(shown.GPUs, config.HardwareGPU{Index: i, UUID: card.UUID, PCIAddress: card.PCIAddress, Model: card.Model})
+	}
+	for _, gpu := range c.GPUs {
+		found, isThere := shown.FindGPU(gpu.ID)
+		if !isThere {
+			d.fail("`nvidia-smi -L` lists cards; CUDA_VISIBLE_DEVICES, or what the container was given, may hide some.",
+				"GPU %s: it is not among the %d that CUDA shows", gpu.ID, len(cards))
+			continue
+		}
+		d.card(gpu, cards[found.Index])
+	}
+}
+
+// card looks at one card that the configuration names.
+func (d *doctor) card(gpu config.GPU, card shared.Card) {
+	about := fmt.Sprintf("GPU %s: %s, %s of %s free", gpu.ID, card.Model, size(card.FreeBytes), size(card.MemoryBytes))
+	if card.TemperatureCelsius != 0 {
+		about += fmt.Sprintf(", %d °C", card.TemperatureCelsius)
+	}
+	limit := uint64(gpu.MemoryLimit)
+	const others = "End what else uses the card (nvidia-smi lists it, this prover among it if it is serving), or lower memory_limit."
+	switch {
+	case limit > card.MemoryBytes:
+		d.warn("Lower memory_limit, or leave it out.", "%s; its memory_limit of %s is more than it has", about, gpu.MemoryLimit)
+	case limit > card.FreeBytes:
+		d.warn(others, "%s; its memory_limit is %s", about, gpu.MemoryLimit)
+	case limit == 0 && card.FreeBytes < card.MemoryBytes/10*9:
+		d.warn(others, "%s: something else uses it", about)
+	default:
+		d.ok("%s", about)
+	}
+	if card.TemperatureCelsius > hotCelsius {
+		d.warn("Cards slow down at about this temperature. Look at fans, filters and the air that comes in.", "GPU %s: %d °C", gpu.ID, card.TemperatureCelsius)
+	}
+}
+
+// sentence gives a text a capital letter and a full stop.
+func sentence(text string) string {
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
 func (d *doctor) memory(c *config.Config, machine *config.Hardware) {

@@ -107,3 +107,10 @@ func (t *thermometer) close() {
 // some seconds ago. It is not known where NVML is not installed or the driver
 // does not answer. It takes 20 ms at most.
 func (d *Device) TemperatureCelsius() (celsius int, known bool) { return d.thermometer.celsius() }
+
+// TemperatureCelsius is the temperature of the card's processor now, if it is
+// known. It waits for the driver.
+func (i Info) TemperatureCelsius() (celsius int, known bool) {
+	celsius, err := nvmlSensor{}.celsius(i.PCIAddress)
+	return celsius, err == nil
+}
