@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/interlock-prover/interlock/host"
@@ -85,6 +86,29 @@ func TestPluginFaultAtEveryStage(t *testing.T) {
 			require.Zero(t, st.Failed)
 		})
 	}
+}
+
+// A plugin that ends itself, as one does that has lost its cards, is followed by another that proves what it had; its
+// status and last words are in the log and in what the next caller may ask.
+func TestPluginThatEndsItself(t *testing.T) {
+	o, state := scriptedOptions(t)
+	log := &logRecorder{}
+	o.Logger = log.logger(hclog.Debug)
+	s := hosttest.Supervise(t, o)
+	first := s.State().PID
+	r := hosttest.Script{Fault: hosttest.FaultExit, Stage: shared.StageDevice, Times: 1}.Request("r")
+	prove(t, s, r)
+	require.Equal(t, 2, hosttest.Attempts(state, r.ID))
+	require.Equal(t, 1, s.State().Restarts)
+	require.NotEqual(t, first, s.State().PID)
+	var died *shared.PluginDiedError
+	require.ErrorAs(t, s.State().LastEnd, &died)
+	require.Equal(t, first, died.PID)
+	require.Equal(t, "exit status 3", died.Status)
+	require.Contains(t, died.Stderr, "a scripted end")
+	require.NotNil(t, log.find("a scripted end"), "as it was written")
+	require.Contains(t, log.find("the plugin has ended")["reason"], "exit status 3")
+	require.Contains(t, log.find("the plugin has ended")["reason"], "a scripted end")
 }
 
 // A plugin that stands still is found by the probe, one that only makes no step forward by the progress watchdog.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/interlock-prover/interlock/prover"
@@ -36,7 +38,9 @@ func open(ctx context.Context, env shared.Environment) (shared.Plugin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the engine: %w", err)
 	}
-	return &plugin{Engine: engine, closeLog: closeLog}, nil
+	p := &plugin{Engine: engine, closeLog: closeLog, closing: make(chan struct{})}
+	p.watching.Go(func() { endWithCards(engine.Lost(), p.closing, log, os.Exit) })
+	return p, nil
 }
 
 // load reads the configuration and compares it with the machine.
@@ -63,14 +67,35 @@ func text(diags hcl.Diagnostics, files map[string]*hcl.File) string {
 	return b.String()
 }
 
+// exitCardsLost is the status that the process ends with when its last card is
+// lost.
+const exitCardsLost = 3
+
+// endWithCards ends the process when the last card is lost, until closing is
+// closed: CUDA gives a process no card back, but the next one, and the host starts
+// that. Nothing is answered, so that the host proves it anew.
+func endWithCards(lost <-chan error, closing <-chan struct{}, log hclog.Logger, exit func(int)) {
+	select {
+	case err := <-lost:
+		log.Error("every card is lost; ending, so that a new process can take them up again", "error", err)
+		exit(exitCardsLost)
+	case <-closing:
+	}
+}
+
 // plugin is the engine with the log file that it writes to.
 type plugin struct {
 	*prover.Engine
 	closeLog func() error
+
+	closing  chan struct{} // closed by Close
+	watching sync.WaitGroup
 }
 
 // Close implements shared.Plugin.
 func (p *plugin) Close() error {
+	close(p.closing)
+	p.watching.Wait()
 	err := p.Engine.Close()
 	if logErr := p.closeLog(); err == nil {
 		err = logErr

@@ -35,7 +35,7 @@ const (
 	FaultKill  Fault = "kill"  // the plugin is killed, as by the system when memory runs out
 	FaultAbort Fault = "abort" // it aborts, as a driver does
 	FaultPanic Fault = "panic" // a goroutine panics
-	FaultExit  Fault = "exit"  // it exits
+	FaultExit  Fault = "exit"  // it says that it ends, and exits with status 3
 	FaultStop  Fault = "stop"  // all of it stands still
 	FaultStall Fault = "stall" // the request alone stands still
 	FaultError Fault = "error" // the request is refused
@@ -295,6 +295,7 @@ func happen(ctx context.Context, f Fault) error {
 		_ = self(syscall.SIGABRT)
 		select {}
 	case FaultExit:
+		_, _ = syscall.Write(syscall.Stderr, []byte("a scripted end\n")) // os.Stderr is a pipe of go-plugin's, and lost
 		os.Exit(3)
 	case FaultPanic:
 		go func() { panic("a scripted panic") }()
