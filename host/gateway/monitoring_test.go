@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rules, dashboard and table of metrics name metrics that there are, and the table names all of them.
+// Rules, dashboard, operating guide and table of metrics name metrics that there are, and the table names all of them.
 func TestMonitoringKnowsTheMetrics(t *testing.T) {
 	f := busyProver()
 	g, _ := serve(t, f, Options{})
@@ -23,10 +23,10 @@ func TestMonitoringKnowsTheMetrics(t *testing.T) {
 	}
 	require.Greater(t, len(there), 20)
 	folder := filepath.Join("..", "..", "examples", "monitoring")
-	for _, file := range []string{"alerts.yml", "alerts_test.yml", "dashboard.json", "README.md"} {
+	for _, file := range []string{"alerts.yml", "alerts_test.yml", "dashboard.json", "README.md", "../operating/README.md"} {
 		data, err := os.ReadFile(filepath.Join(folder, file))
 		require.NoError(t, err)
-		named := regexp.MustCompile(`interlock_\w+`).FindAllString(string(data), -1)
+		named := regexp.MustCompile(`\binterlock_\w+`).FindAllString(string(data), -1)
 		require.NotEmpty(t, named)
 		for _, name := range named {
 			for _, suffix := range []string{"_bucket", "_sum", "_count"} {

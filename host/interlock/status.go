@@ -107,14 +107,18 @@ func writeStatus(w io.Writer, snapshot gateway.Snapshot) error {
 	case snapshot.Draining:
 		state = "draining"
 	}
-	fmt.Fprintf(t, "%s\n%s, plugin %d, up %s; %d done, %d failed, %d cancelled, %d withheld; memory %s of %s\n",
+	fmt.Fprintf(t, "%s\n%s, plugin %d, up %s; %d done, %d failed, %d cancelled, %d withheld, %d partitions retried; memory %s of %s\n",
 		state, snapshot.Version, snapshot.PID, round(seconds(snapshot.UptimeSeconds)),
-		snapshot.Completed, snapshot.Failed, snapshot.Cancelled, snapshot.Withheld, size(snapshot.Memory.UsedBytes), size(snapshot.Memory.BudgetBytes))
+		snapshot.Completed, snapshot.Failed, snapshot.Cancelled, snapshot.Withheld, snapshot.Retries,
+		size(snapshot.Memory.UsedBytes), size(snapshot.Memory.BudgetBytes))
+	for _, line := range onTheCPU(snapshot) {
+		fmt.Fprintln(t, line)
+	}
 	fmt.Fprint(t, "\nKIND\tPENDING\tIN PROGRESS\tPARTITIONS WAITING\tIN WORK\n")
 	for _, q := range snapshot.Queues {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\n", q.Kind, q.Pending, q.InProgress, q.PartitionsPending, q.PartitionsInProgress)
 	}
-	fmt.Fprint(t, "\nDEVICE\tMODEL\tWORKERS\tFREE\tEFFICIENCY\tDOES\n")
+	fmt.Fprint(t, "\nDEVICE\tMODEL\tWORKERS\tFREE\tEFFICIENCY\tFAULTS\tHEAT\tDOES\n")
 	for _, d := range snapshot.Devices {
 		does := "idle"
 		switch {
@@ -127,7 +131,12 @@ func writeStatus(w io.Writer, snapshot gateway.Snapshot) error {
 		if d.Efficiency != nil {
 			efficiency = fmt.Sprintf("%.1f %%", 100**d.Efficiency)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s of %s\t%s\t%s\n", d.Name, d.Model, d.Workers, size(d.MemoryFreeBytes), size(d.MemoryTotalBytes), efficiency, does)
+		heat := "-"
+		if d.Temperature != 0 {
+			heat = fmt.Sprintf("%d °C", d.Temperature)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s of %s\t%s\t%d\t%s\t%s\n", d.Name, d.Model, d.Workers, size(d.MemoryFreeBytes), size(d.MemoryTotalBytes),
+			efficiency, d.Faults, heat, does)
 	}
 	if len(snapshot.Parameters) > 0 {
 		fmt.Fprint(t, "\nPARAMETERS\tSIZE\tIN\tUSERS\t\n")
@@ -155,6 +164,26 @@ func writeStatus(w io.Writer, snapshot gateway.Snapshot) error {
 			round(seconds(j.ElapsedSeconds)), left, due)
 	}
 	return t.Flush()
+}
+
+// onTheCPU says what cards left to the CPU, which is many times slower.
+func onTheCPU(snapshot gateway.Snapshot) (lines []string) {
+	cards, inUse := 0, 0
+	for _, d := range snapshot.Devices {
+		if d.Model != "CPU" {
+			cards++
+			if d.OutOfUse == "" {
+				inUse++
+			}
+		}
+	}
+	if cards > 0 && inUse == 0 {
+		lines = append(lines, "NO CARD IS IN USE")
+	}
+	if n := snapshot.Fallbacks; n > 0 {
+		lines = append(lines, fmt.Sprintf("THE CPU PROVED %d PARTITION(S) BECAUSE NO CARD COULD", n))
+	}
+	return lines
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
