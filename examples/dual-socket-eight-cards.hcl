@@ -15,6 +15,11 @@ gpu "5" { cpus = "72-79,200-207" }
 gpu "6" { cpus = "80-87,208-215" }
 gpu "7" { cpus = "88-95,216-223" }
 
+# If every card fails, so many CPUs with so much memory do better than wait.
+cuda {
+  fallback = "always"
+}
+
 memory {
   budget = "800GiB"
   margin = "32GiB"

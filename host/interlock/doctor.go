@@ -297,14 +297,22 @@ func (d *doctor) plugin(ctx context.Context, g *globals, c *config.Config) *sess
 	default:
 		d.ok("plugin: version %s starts and answers", st.Version)
 	}
-	for _, device := range st.Devices {
-		if device.OutOfUse != "" {
-			d.fail("Its log says more.", "device %s: %s", device.Name, device.OutOfUse)
-			continue
-		}
-		d.ok("device %s: %s, %d workers", device.Name, device.Model, device.Workers)
-	}
+	d.devices(c, st)
 	return plugin
+}
+
+// devices says what the plugin proves with.
+func (d *doctor) devices(c *config.Config, st shared.Status) {
+	for _, device := range st.Devices {
+		switch {
+		case device.OutOfUse != "":
+			d.fail("Its log says more.", "device %s: %s", device.Name, device.OutOfUse)
+		case device.Model == "CPU" && !c.CPU.Enabled:
+			d.ok("device %s: stands in when no card can prove, as cuda { fallback = %q } says", device.Name, c.CUDA.Fallback)
+		default:
+			d.ok("device %s: %s, %d workers", device.Name, device.Model, device.Workers)
+		}
+	}
 }
 
 // servedBy says which kinds a parameter set is for, by its name as the originals form it.

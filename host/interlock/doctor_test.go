@@ -117,6 +117,24 @@ func TestDoctorOnAMissingLibrary(t *testing.T) {
 	require.Contains(t, text, "      See dmesg")
 }
 
+func TestDoctorOnDevices(t *testing.T) {
+	c := naming(t, "0", "1")
+	c.CPU.Enabled = false
+	text, failed := diagnosis(func(d *doctor) {
+		d.devices(c, shared.Status{Devices: []shared.DeviceStatus{
+			{Name: "gpu 0", Model: "NVIDIA H200", Workers: 2}, {Name: "gpu 1", OutOfUse: "it is lost"}, {Name: "cpu", Model: "CPU", Workers: 2},
+		}})
+	})
+	require.True(t, failed)
+	require.Equal(t, "ok    device gpu 0: NVIDIA H200, 2 workers\nFAIL  device gpu 1: it is lost\n      Its log says more.\n"+
+		"ok    device cpu: stands in when no card can prove, as cuda { fallback = \"critical-only\" } says\n", text)
+	c.CPU.Enabled = true
+	text, _ = diagnosis(func(d *doctor) {
+		d.devices(c, shared.Status{Devices: []shared.DeviceStatus{{Name: "cpu", Model: "CPU", Workers: 2}}})
+	})
+	require.Equal(t, "ok    device cpu: CPU, 2 workers\n", text)
+}
+
 // The real plugin's program is asked, and says what is missing on a machine
 // where something is.
 func TestDoctorAsksThePlugin(t *testing.T) {
