@@ -28,10 +28,10 @@ var _ pipeline.Job = (*job)(nil)
 // openJob decodes a request and checks it completely.
 func (e *Engine) openJob(ctx context.Context, r *shared.Request) (pipeline.Job, error) {
 	s, err := decode(ctx, r)
+	r.Release() // the statement is all that is left to prove
 	if err != nil {
 		return nil, atBoundary(err)
 	}
-	r.Vanilla = nil // the statement is all that is left to prove
 	if err := s.check(ctx); err != nil {
 		return nil, atBoundary(err)
 	}

@@ -318,7 +318,7 @@ func (c *Client) send(r *Request, proof []byte, call func(*outgoing) error) erro
 	return call(&outgoing{header: requestToHeader(r, proof), vanilla: r.Vanilla})
 }
 
-// close frees the memory file. The plugin must have read it.
+// close gives up the memory file. The plugin must have mapped it by then.
 func (p *outgoing) close() {
 	if p.file != nil {
 		_ = p.file.Close() // nothing of it is kept

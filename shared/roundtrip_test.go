@@ -124,15 +124,15 @@ func testRequestsArriveWhole(t *testing.T, prepare func(*shared.Client)) {
 	var gotProof []byte
 	client, _ := serve(t, &sharedtest.Mock{
 		OnProve: func(_ context.Context, r shared.Request, _ func(shared.Progress)) (shared.Result, error) {
-			got = r
+			got = shared.OnHeap(r)
 			return fullResult, nil
 		},
 		OnSubmit: func(_ context.Context, r shared.Request) (shared.JobID, error) {
-			got = r
+			got = shared.OnHeap(r)
 			return "job-1", nil
 		},
 		OnVerify: func(_ context.Context, r shared.Request, proof []byte) (bool, error) {
-			got, gotProof = r, proof
+			got, gotProof = shared.OnHeap(r), proof
 			return true, nil
 		},
 	})

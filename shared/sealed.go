@@ -3,9 +3,11 @@ package shared
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"runtime"
+	"sync"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -14,7 +16,7 @@ import (
 )
 
 // sharedFromBytes is the size from which on vanilla proofs go to the plugin in a memory file. A stream encrypts them, cuts
-// them into messages and copies each several times; a file is written once and read once.
+// them into messages and copies each several times; a file is written once and read where it lies.
 const sharedFromBytes = 1 << 20
 
 // errNotShared says that the plugin cannot read the host's memory file.
@@ -48,36 +50,76 @@ func newSealed(vanilla [][]byte) (*os.File, *proto.SharedPayload, error) {
 	return f, &proto.SharedPayload{Pid: int64(os.Getpid()), Fd: int64(fd), Device: uint64(stat.Dev), Inode: stat.Ino}, nil
 }
 
-// readSealed reads vanilla proofs of the given sizes out of the host's memory file. It reads nothing but the file that
-// the host means, as whole as it was made. An error of another kind than that is errNotShared: numbers of processes and
-// files may mean something else here, or nothing, as in a container of the plugin's own.
-func readSealed(where *proto.SharedPayload, sizes []uint64) ([][]byte, error) {
+// openSealed maps vanilla proofs of the given sizes out of the host's memory file. It maps nothing but the file that the
+// host means, as whole as it was made. An error of another kind than that is errNotShared: numbers of processes and files
+// may mean something else here, or nothing, as in a container of the plugin's own.
+func openSealed(where *proto.SharedPayload, sizes []uint64) ([][]byte, *mapping, error) {
 	f, info, err := files.OpenRegular(fmt.Sprintf("/proc/%d/fd/%d", where.GetPid(), where.GetFd()))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNotShared, err)
+		return nil, nil, fmt.Errorf("%w: %w", errNotShared, err)
 	}
 	defer f.Close()
 	stat, isStat := info.Sys().(*syscall.Stat_t)
 	if !isStat || uint64(stat.Dev) != where.GetDevice() || stat.Ino != where.GetInode() {
-		return nil, fmt.Errorf("%w: it is another file", errNotShared)
+		return nil, nil, fmt.Errorf("%w: it is another file", errNotShared)
 	}
 	has, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
 	if err != nil || has&seals != seals {
-		return nil, fmt.Errorf("%w: it is not sealed", errNotShared)
+		return nil, nil, fmt.Errorf("%w: it is not sealed", errNotShared)
 	}
 	var total uint64
 	for _, size := range sizes {
 		total += size
 	}
 	if uint64(info.Size()) != total {
-		return nil, uploadFault("its memory file has %d bytes, its header says %d", info.Size(), total)
+		return nil, nil, uploadFault("its memory file has %d bytes, its header says %d", info.Size(), total)
 	}
-	vanilla := make([][]byte, len(sizes))
+	m, err := newMapping(f, int(total))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", errNotShared, err)
+	}
+	vanilla, rest := make([][]byte, len(sizes)), m.data
 	for i, size := range sizes {
-		vanilla[i] = make([]byte, size)
-		if _, err := io.ReadFull(f, vanilla[i]); err != nil {
-			return nil, fmt.Errorf("%w: %w", errNotShared, err)
-		}
+		vanilla[i], rest = rest[:size:size], rest[size:]
 	}
-	return vanilla, nil
+	return vanilla, m, nil
+}
+
+// mapping is a file in memory. The file cannot change or shrink, so that reading it cannot fail. It is unmapped when nothing
+// points to the mapping any more, whatever points to its data.
+type mapping struct {
+	data []byte
+	once sync.Once
+}
+
+// newMapping maps a file of the given size, which is not 0.
+func newMapping(f *os.File, size int) (*mapping, error) {
+	start, err := unix.MmapPtr(int(f.Fd()), 0, nil, uintptr(size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, os.NewSyscallError("mmap", err)
+	}
+	m := &mapping{data: unsafe.Slice((*byte)(start), size)}
+	runtime.AddCleanup(m, func(start unsafe.Pointer) { _ = unix.MunmapPtr(start, uintptr(size)) }, start)
+	return m, nil
+}
+
+// release gives the memory back. The addresses stay and have zeros from then on: a reader that a cancelled request has left
+// behind reads nonsense, which is of no use to anybody, and not from memory that is gone.
+func (m *mapping) release() {
+	m.once.Do(func() {
+		_, err := unix.MmapPtr(-1, 0, unsafe.Pointer(unsafe.SliceData(m.data)), uintptr(len(m.data)),
+			unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED)
+		if err != nil {
+			panic(fmt.Sprintf("shared: replacing a mapping: %v", err)) // of addresses that are ours: a bug
+		}
+	})
+}
+
+// Release says that the vanilla proofs are not needed any more. Those that came in a memory file are gone at once: slices of
+// them read as zeros.
+func (r *Request) Release() {
+	r.Vanilla = nil
+	if r.mapped != nil {
+		r.mapped.release()
+	}
 }

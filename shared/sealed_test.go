@@ -2,7 +2,10 @@ package shared
 
 import (
 	"os"
+	"runtime"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -16,7 +19,7 @@ func TestSealedFileIsWhatWasWritten(t *testing.T) {
 	vanilla[1][1<<20] = 5
 	f, where, err := newSealed(vanilla)
 	require.NoError(t, err)
-	got, err := readSealed(where, []uint64{3, 3 << 20, 1})
+	got, m, err := openSealed(where, []uint64{3, 3 << 20, 1})
 	require.NoError(t, err)
 	require.Equal(t, vanilla, got)
 
@@ -26,12 +29,39 @@ func TestSealedFileIsWhatWasWritten(t *testing.T) {
 	require.ErrorIs(t, f.Truncate(1<<30), unix.EPERM)
 
 	var invalid *InvalidRequestError
-	_, err = readSealed(where, []uint64{3, 3 << 20, 2})
+	_, _, err = openSealed(where, []uint64{3, 3 << 20, 2})
 	require.ErrorAs(t, err, &invalid)
 
 	require.NoError(t, f.Close())
-	_, err = readSealed(where, []uint64{3, 3 << 20, 1})
+	_, _, err = openSealed(where, []uint64{3, 3 << 20, 1})
 	require.ErrorIs(t, err, errNotShared)
+	require.Equal(t, vanilla, got, "what is mapped stays")
+
+	r := Request{Vanilla: got, mapped: m}
+	other := r
+	r.Release()
+	require.Nil(t, r.Vanilla)
+	require.Equal(t, [][]byte{{0, 0, 0}, make([]byte, 3<<20), {0}}, got, "whoever still reads finds zeros")
+	other.Release() // of the same memory: nothing happens
+}
+
+// Property: a request that is dropped without a Release takes no memory, nor addresses, for ever.
+func TestDroppedRequestsAreUnmapped(t *testing.T) {
+	mappings := func() int {
+		maps, err := os.ReadFile("/proc/self/maps")
+		require.NoError(t, err)
+		return strings.Count(string(maps), "/memfd:interlock-payload")
+	}
+	func() {
+		f, where, err := newSealed([][]byte{make([]byte, 1<<20)})
+		require.NoError(t, err)
+		_, m, err := openSealed(where, []uint64{1 << 20})
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		require.Equal(t, 1, mappings())
+		runtime.KeepAlive(m)
+	}()
+	require.Eventually(t, func() bool { runtime.GC(); return mappings() == 0 }, 10*time.Second, time.Millisecond)
 }
 
 // Property: no file is read but the one that the host means, and that only if it is sealed.
@@ -60,7 +90,7 @@ func TestOtherFilesAreNotRead(t *testing.T) {
 		"nothing at all":  {},
 		"numbers below 0": {Pid: -1, Fd: -1},
 	} {
-		_, err := readSealed(other, []uint64{1})
+		_, _, err := openSealed(other, []uint64{1})
 		require.ErrorIs(t, err, errNotShared, name)
 	}
 }

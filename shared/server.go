@@ -38,6 +38,7 @@ func (s *proverServer) Prove(stream grpc.BidiStreamingServer[proto.Upload, proto
 	if err != nil {
 		return toStatus(err)
 	}
+	defer request.Release()
 	reports := newReporter(func(p *proto.Progress) error {
 		return stream.Send(&proto.ProveReply{Reply: &proto.ProveReply_Progress{Progress: p}})
 	})
@@ -56,6 +57,7 @@ func (s *proverServer) Submit(stream grpc.ClientStreamingServer[proto.Upload, pr
 	}
 	job, err := s.prover.Submit(stream.Context(), request.Request)
 	if err != nil {
+		request.Release()
 		return toStatus(err)
 	}
 	return stream.SendAndClose(&proto.SubmitReply{JobId: string(job)})
@@ -108,6 +110,7 @@ func (s *toolboxServer) Verify(stream grpc.ClientStreamingServer[proto.Upload, p
 	if err != nil {
 		return toStatus(err)
 	}
+	defer request.Release()
 	valid, err := s.toolbox.Verify(stream.Context(), request.Request, request.proof)
 	if err != nil {
 		return toStatus(err)
@@ -226,7 +229,7 @@ func receiveRequest(stream grpc.ServerStream) (received, error) {
 	}
 	if where := header.GetShared(); where != nil {
 		var err error
-		r.Vanilla, err = readSealed(where, header.GetVanillaBytes())
+		r.Vanilla, r.mapped, err = openSealed(where, header.GetVanillaBytes())
 		return r, err
 	}
 	payload := payload{sizes: header.GetVanillaBytes()}

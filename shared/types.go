@@ -203,7 +203,11 @@ type Request struct {
 
 	// Vanilla holds the vanilla proofs. PoRep: one phase-1 output (C1), JSON. PoSt: one bincode sector proof each.
 	// Update: one bincode partition proof each.
+	//
+	// In a plugin they may lie in the host's memory: only as long as the request, or a copy of it, is in use, and until
+	// [Request.Release].
 	Vanilla [][]byte
+	mapped  *mapping // that Vanilla lies in; nil: none
 
 	MinerID      uint64  // for PoRep 0 means that the caller does not know it
 	SectorNumber *uint64 // nil if the caller does not know it

@@ -110,6 +110,11 @@ func (b *book) submit(requestID string, c content, r shared.Request, fault error
 
 // prove takes a job to its answer.
 func (b *book) prove(j *job, r shared.Request, err error, release func()) {
+	size := 0
+	for _, v := range r.Vanilla {
+		size += len(v)
+	}
+	defer func() { collect(size) }() // the prover may have kept it until now
 	var id shared.JobID
 	if err == nil {
 		id, err = b.prover.Submit(b.ctx, r)

@@ -62,14 +62,19 @@ func refused(err error) bool {
 	return errors.As(err, &busy)
 }
 
-// forget drops a request's payload. A large one's memory is free for the next at once: left to itself, the collector would
-// wait until several of them have piled up.
+// forget drops a request's payload.
 func forget(submit *cuzkpb.SubmitProofRequest) {
 	size := len(submit.GetVanillaProof())
 	for _, v := range submit.GetVanillaProofs() {
 		size += len(v)
 	}
 	submit.Reset()
+	collect(size)
+}
+
+// collect frees the memory of a payload of that size that nobody needs any more, if it is a large one: left to itself, the
+// collector would wait until several of them have piled up.
+func collect(size int) {
 	if size >= collectedBytes {
 		debug.FreeOSMemory()
 	}
