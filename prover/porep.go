@@ -44,7 +44,7 @@ func (c porepCircuit) system() *constraint.System { return c.System }
 type porepStatement struct{ *porep.Statement }
 
 func decodePoRep(ctx context.Context, r *shared.Request) (statement, error) {
-	request := &porep.Request{Phase1: r.Vanilla[0], SectorSize: uint64(r.SectorSize), SectorNumber: r.SectorNumber}
+	request := &porep.Request{Phase1: r.Vanilla[0], SectorSize: uint64(r.SectorSize), SectorNumber: r.SectorNumber, RegisteredProof: r.RegisteredProof}
 	if r.MinerID != 0 {
 		request.MinerID = &r.MinerID
 	}

@@ -14,20 +14,21 @@ import (
 
 func requestToHeader(r *Request, proof []byte) *proto.RequestHeader {
 	h := &proto.RequestHeader{
-		Id:           r.ID,
-		Kind:         proto.Kind(r.Kind),
-		SectorSize:   uint64(r.SectorSize),
-		Priority:     proto.Priority(r.Priority),
-		VanillaBytes: make([]uint64, len(r.Vanilla)),
-		MinerId:      r.MinerID,
-		SectorNumber: r.SectorNumber,
-		Randomness:   r.Randomness,
-		ApiVersion:   r.APIVersion,
-		Partition:    r.Partition,
-		CommROld:     r.CommROld,
-		CommRNew:     r.CommRNew,
-		CommDNew:     r.CommDNew,
-		Proof:        proof,
+		Id:              r.ID,
+		Kind:            proto.Kind(r.Kind),
+		SectorSize:      uint64(r.SectorSize),
+		Priority:        proto.Priority(r.Priority),
+		VanillaBytes:    make([]uint64, len(r.Vanilla)),
+		MinerId:         r.MinerID,
+		SectorNumber:    r.SectorNumber,
+		RegisteredProof: r.RegisteredProof,
+		Randomness:      r.Randomness,
+		ApiVersion:      r.APIVersion,
+		Partition:       r.Partition,
+		CommROld:        r.CommROld,
+		CommRNew:        r.CommRNew,
+		CommDNew:        r.CommDNew,
+		Proof:           proof,
 	}
 	for i, v := range r.Vanilla {
 		h.VanillaBytes[i] = uint64(len(v))
@@ -54,18 +55,19 @@ func timeFromProto(t *timestamppb.Timestamp) time.Time {
 // headerToRequest gives the request without its vanilla proofs.
 func headerToRequest(h *proto.RequestHeader) Request {
 	r := Request{
-		ID:           h.GetId(),
-		Kind:         kindFromProto(h.GetKind()),
-		SectorSize:   SectorSize(h.GetSectorSize()),
-		Priority:     priorityFromProto(h.GetPriority()),
-		MinerID:      h.GetMinerId(),
-		SectorNumber: h.SectorNumber,
-		Randomness:   h.GetRandomness(),
-		APIVersion:   h.GetApiVersion(),
-		Partition:    h.Partition,
-		CommROld:     h.GetCommROld(),
-		CommRNew:     h.GetCommRNew(),
-		CommDNew:     h.GetCommDNew(),
+		ID:              h.GetId(),
+		Kind:            kindFromProto(h.GetKind()),
+		SectorSize:      SectorSize(h.GetSectorSize()),
+		Priority:        priorityFromProto(h.GetPriority()),
+		MinerID:         h.GetMinerId(),
+		SectorNumber:    h.SectorNumber,
+		RegisteredProof: h.RegisteredProof,
+		Randomness:      h.GetRandomness(),
+		APIVersion:      h.GetApiVersion(),
+		Partition:       h.Partition,
+		CommROld:        h.GetCommROld(),
+		CommRNew:        h.GetCommRNew(),
+		CommDNew:        h.GetCommDNew(),
 	}
 	r.Deadline = timeFromProto(h.GetDeadline())
 	return r

@@ -61,7 +61,7 @@ func fullRequests() []shared.Request {
 	return []shared.Request{
 		{
 			ID: "porep-1000-5", Kind: shared.KindPoRep, SectorSize: shared.SectorSize32GiB, Priority: shared.PriorityLow,
-			Vanilla: [][]byte{pattern(3<<20+17, 1)}, MinerID: 1<<64 - 1, SectorNumber: ptr(uint64(0)), Deadline: deadline,
+			Vanilla: [][]byte{pattern(3<<20+17, 1)}, MinerID: 1<<64 - 1, SectorNumber: ptr(uint64(0)), RegisteredProof: ptr(uint64(8)), Deadline: deadline,
 		},
 		{
 			ID: "window", Kind: shared.KindWindowPoSt, SectorSize: shared.SectorSize64GiB, Priority: shared.PriorityCritical,

@@ -211,6 +211,9 @@ type Request struct {
 
 	MinerID      uint64  // for PoRep 0 means that the caller does not know it
 	SectorNumber *uint64 // nil if the caller does not know it
+	// RegisteredProof is, for PoRep, the number of the sector's seal proof as the chain counts them; the phase-1 output
+	// must be of that one. nil if the caller does not know it.
+	RegisteredProof *uint64
 
 	// Randomness has 32 bytes for PoSt and is empty for other kinds.
 	Randomness []byte
@@ -322,6 +325,9 @@ func (r *Request) validateByKind(faults *Faults) {
 		if r.APIVersion != "" {
 			faults.Add("api_version", "is not used by %s", r.Kind)
 		}
+	}
+	if r.RegisteredProof != nil && r.Kind != KindPoRep {
+		faults.Add("registered_proof", "is not used by %s", r.Kind)
 	}
 	if r.Partition != nil && r.Kind != KindWindowPoSt {
 		faults.Add("partition", "is not used by %s", r.Kind)

@@ -45,7 +45,7 @@ type registeredFamily struct {
 }
 
 // registeredFamilies are those of the contract. Seal proofs differ in how their challenges are made, which the C1 says
-// itself: V1, V1.1, synthetic, non-interactive.
+// itself: V1, V1.1, synthetic, non-interactive. The prover compares it with the number.
 var registeredFamilies = []registeredFamily{
 	{shared.KindPoRep, 0, ""}, {shared.KindPoRep, 5, ""}, {shared.KindPoRep, 10, ""}, {shared.KindPoRep, 15, ""},
 	{shared.KindWinningPoSt, 0, shared.APIVersion100},
@@ -86,12 +86,15 @@ func toRequest(submit *cuzkpb.SubmitProofRequest) (shared.Request, error) {
 		CommRNew:   submit.GetCommRNew(),
 		CommDNew:   submit.GetCommDNew(),
 	}
-	size, apiVersion, known := registered(kind, submit.GetRegisteredProof())
+	number := submit.GetRegisteredProof()
+	size, apiVersion, known := registered(kind, number)
 	switch {
 	case !known:
-		faults.Add("registered_proof", "%d is no registered proof of %s", submit.GetRegisteredProof(), kind)
+		faults.Add("registered_proof", "%d is no registered proof of %s", number, kind)
+	case r.SectorSize == 0: // Curio leaves it out of updates that it proves for others
+		r.SectorSize = size
 	case size != r.SectorSize:
-		faults.Add("registered_proof", "%d of %s is for sectors of %s, but sector_size is %s", submit.GetRegisteredProof(), kind, size, r.SectorSize)
+		faults.Add("registered_proof", "%d of %s is for sectors of %s, but sector_size is %s", number, kind, size, r.SectorSize)
 	}
 	r.APIVersion = apiVersion
 	// The contract cannot tell sector 0 from none. Only PoRep looks at the number, and its C1 has it too.
@@ -108,6 +111,7 @@ func toRequest(submit *cuzkpb.SubmitProofRequest) (shared.Request, error) {
 			faults.Add("vanilla_proofs", "is not used by %s, whose C1 goes into vanilla_proof", kind)
 		}
 		r.Vanilla = [][]byte{submit.GetVanillaProof()}
+		r.RegisteredProof = &number
 	} else {
 		if len(submit.GetVanillaProof()) > 0 {
 			faults.Add("vanilla_proof", "is not used by %s, whose vanilla proofs go into vanilla_proofs", kind)

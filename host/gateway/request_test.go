@@ -124,6 +124,15 @@ func TestFaultyRequestsAreRefusedByField(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, uint32(0), *r.Partition, "one request is one partition, the first one too")
 	require.Equal(t, "1.2.0", r.APIVersion)
+	require.Nil(t, r.RegisteredProof)
+	r, err = toRequest(porep())
+	require.NoError(t, err)
+	require.Equal(t, uint64(8), *r.RegisteredProof, "the prover compares it with the C1's")
+	sizeless := update() // Curio's updates for others say their size by the registered proof alone
+	sizeless.SectorSize = 0
+	r, err = toRequest(sizeless)
+	require.NoError(t, err)
+	require.Equal(t, shared.SectorSize32GiB, r.SectorSize)
 
 	for field, spoil := range map[string]func() *cuzkpb.SubmitProofRequest{
 		"proof_kind":       func() *cuzkpb.SubmitProofRequest { r := porep(); r.ProofKind = 0; return r },

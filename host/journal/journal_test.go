@@ -40,10 +40,10 @@ func open(t *testing.T, dir string) (*Journal, []Entry) {
 }
 
 func request(id string, vanilla ...[]byte) *shared.Request {
-	number, partition := uint64(7), uint32(3)
+	number, seal, partition := uint64(7), uint64(8), uint32(3)
 	return &shared.Request{
 		ID: id, Kind: shared.KindWindowPoSt, Priority: shared.PriorityHigh, SectorSize: shared.SectorSize32GiB, MinerID: 1000,
-		SectorNumber: &number, Partition: &partition, Randomness: bytes.Repeat([]byte{9}, 32), APIVersion: shared.APIVersion120,
+		SectorNumber: &number, RegisteredProof: &seal, Partition: &partition, Randomness: bytes.Repeat([]byte{9}, 32), APIVersion: shared.APIVersion120,
 		Deadline: time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC), Vanilla: vanilla,
 	}
 }
@@ -129,16 +129,17 @@ func TestDigestTellsRequestsApart(t *testing.T) {
 	want, err := DigestOf(base())
 	require.NoError(t, err)
 	for name, change := range map[string]func(*shared.Request){
-		"the same":       func(*shared.Request) {},
-		"priority":       func(r *shared.Request) { r.Priority = shared.PriorityLow },
-		"deadline":       func(r *shared.Request) { r.Deadline = time.Time{} },
-		"id":             func(r *shared.Request) { r.ID = "s" },
-		"vanilla bounds": func(r *shared.Request) { r.Vanilla = [][]byte{[]byte("a"), []byte("bc")} },
-		"vanilla":        func(r *shared.Request) { r.Vanilla[1] = []byte("d") },
-		"randomness":     func(r *shared.Request) { r.Randomness[0]++ },
-		"partition":      func(r *shared.Request) { r.Partition = nil },
-		"sector number":  func(r *shared.Request) { *r.SectorNumber = 8 },
-		"miner":          func(r *shared.Request) { r.MinerID++ },
+		"the same":         func(*shared.Request) {},
+		"priority":         func(r *shared.Request) { r.Priority = shared.PriorityLow },
+		"deadline":         func(r *shared.Request) { r.Deadline = time.Time{} },
+		"id":               func(r *shared.Request) { r.ID = "s" },
+		"vanilla bounds":   func(r *shared.Request) { r.Vanilla = [][]byte{[]byte("a"), []byte("bc")} },
+		"vanilla":          func(r *shared.Request) { r.Vanilla[1] = []byte("d") },
+		"randomness":       func(r *shared.Request) { r.Randomness[0]++ },
+		"partition":        func(r *shared.Request) { r.Partition = nil },
+		"registered proof": func(r *shared.Request) { *r.RegisteredProof = 5 },
+		"sector number":    func(r *shared.Request) { *r.SectorNumber = 8 },
+		"miner":            func(r *shared.Request) { r.MinerID++ },
 	} {
 		r := base()
 		change(r)

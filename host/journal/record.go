@@ -19,25 +19,27 @@ import (
 
 // header is a request without its vanilla proofs, as it is written. Its fields are those of [shared.Request].
 type header struct {
-	ID           string
-	Kind         shared.Kind
-	Priority     shared.Priority
-	SectorSize   shared.SectorSize
-	MinerID      uint64
-	SectorNumber *uint64 `json:",omitempty"`
-	Randomness   []byte  `json:",omitempty"`
-	APIVersion   string  `json:",omitempty"`
-	Partition    *uint32 `json:",omitempty"`
-	CommROld     []byte  `json:",omitempty"`
-	CommRNew     []byte  `json:",omitempty"`
-	CommDNew     []byte  `json:",omitempty"`
-	Deadline     time.Time
+	ID              string
+	Kind            shared.Kind
+	Priority        shared.Priority
+	SectorSize      shared.SectorSize
+	MinerID         uint64
+	SectorNumber    *uint64 `json:",omitempty"`
+	RegisteredProof *uint64 `json:",omitempty"`
+	Randomness      []byte  `json:",omitempty"`
+	APIVersion      string  `json:",omitempty"`
+	Partition       *uint32 `json:",omitempty"`
+	CommROld        []byte  `json:",omitempty"`
+	CommRNew        []byte  `json:",omitempty"`
+	CommDNew        []byte  `json:",omitempty"`
+	Deadline        time.Time
 }
 
 func headerOf(r *shared.Request) header {
 	return header{
 		ID: r.ID, Kind: r.Kind, Priority: r.Priority, SectorSize: r.SectorSize, MinerID: r.MinerID, SectorNumber: r.SectorNumber,
-		Randomness: r.Randomness, APIVersion: r.APIVersion, Partition: r.Partition,
+		RegisteredProof: r.RegisteredProof,
+		Randomness:      r.Randomness, APIVersion: r.APIVersion, Partition: r.Partition,
 		CommROld: r.CommROld, CommRNew: r.CommRNew, CommDNew: r.CommDNew, Deadline: r.Deadline,
 	}
 }
@@ -45,7 +47,8 @@ func headerOf(r *shared.Request) header {
 func (h *header) request() shared.Request {
 	return shared.Request{
 		ID: h.ID, Kind: h.Kind, Priority: h.Priority, SectorSize: h.SectorSize, MinerID: h.MinerID, SectorNumber: h.SectorNumber,
-		Randomness: h.Randomness, APIVersion: h.APIVersion, Partition: h.Partition,
+		RegisteredProof: h.RegisteredProof,
+		Randomness:      h.Randomness, APIVersion: h.APIVersion, Partition: h.Partition,
 		CommROld: h.CommROld, CommRNew: h.CommRNew, CommDNew: h.CommDNew, Deadline: h.Deadline,
 	}
 }

@@ -23,6 +23,8 @@ type Request struct {
 	SectorSize   uint64  // bytes; 0: what the output says
 	MinerID      *uint64 // if known; with the sector number, the replica id is checked
 	SectorNumber *uint64 // if known; the wrapped form has one too
+
+	RegisteredProof *uint64 // if known; the output must be of that one
 }
 
 // Statement is a request whose form, fields, challenges and graph are right. Check does
@@ -100,6 +102,9 @@ func (s *Statement) setParams(req *Request, out *phase1) error {
 		return fault("SectorSize", "is %d, but the sector is %d bytes", out.sizeGiven, size)
 	case req.SectorSize != 0 && req.SectorSize != size:
 		return fault("sector_size", "is %d, but the phase-1 output is of a sector of %d bytes", req.SectorSize, size)
+	case req.RegisteredProof != nil && *req.RegisteredProof != registeredNumber(size, variant):
+		return fault("registered_proof", "is %s, which is number %d, but the request is for number %d",
+			out.registeredProof, registeredNumber(size, variant), *req.RegisteredProof)
 	case s.CommD.IsZero():
 		return fault("comm_d", "is zero")
 	case s.CommR.IsZero():

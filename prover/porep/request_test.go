@@ -228,9 +228,10 @@ func TestRequestFaults(t *testing.T) {
 	ref, _ := load(t, "porep-2KiB")
 	other := uint64(7)
 	for field, req := range map[string]Request{
-		"sector_size": {SectorSize: 4096},
-		"replica_id":  {MinerID: &other, SectorNumber: &ref.SectorNumber},
-		"replica_id ": {MinerID: &ref.MinerID, SectorNumber: &other},
+		"sector_size":      {SectorSize: 4096},
+		"registered_proof": {RegisteredProof: &other},
+		"replica_id":       {MinerID: &other, SectorNumber: &ref.SectorNumber},
+		"replica_id ":      {MinerID: &ref.MinerID, SectorNumber: &other},
 	} {
 		_, good := load(t, "porep-2KiB")
 		req.Phase1 = good.Phase1
@@ -239,6 +240,10 @@ func TestRequestFaults(t *testing.T) {
 		require.ErrorAs(t, err, &fault)
 		require.Equal(t, strings.TrimSpace(field), fault.Field)
 	}
+	_, good := load(t, "porep-2KiB")
+	number := uint64(5) // StackedDrg2KiBV1_1, which the case's output says it is
+	_, err := Decode(context.Background(), &Request{Phase1: good.Phase1, RegisteredProof: &number})
+	require.NoError(t, err)
 }
 
 // Changes whose faults have particular names.

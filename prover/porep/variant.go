@@ -95,13 +95,19 @@ func shapeOf(sectorSize uint64) string {
 	panic(fmt.Sprintf("porep: no sectors of %d bytes", sectorSize))
 }
 
+// registeredNumber is the number of the registered proof of a sector size that exists.
+func registeredNumber(sectorSize uint64, v Variant) uint64 {
+	for _, s := range sectorSizes {
+		if s.bytes == sectorSize {
+			return uint64(v)*registeredSizes + s.number
+		}
+	}
+	panic(fmt.Sprintf("porep: no sectors of %d bytes", sectorSize))
+}
+
 // porepID is the id that the graph and replica ids depend on: the registered proof's number
 // and a nonce of zero (porep_id in filecoin-proofs-api, registry.rs).
 func porepID(sectorSize uint64, v Variant) (id [32]byte) {
-	for _, s := range sectorSizes {
-		if s.bytes == sectorSize {
-			binary.LittleEndian.PutUint64(id[:], uint64(v)*registeredSizes+s.number)
-		}
-	}
+	binary.LittleEndian.PutUint64(id[:], registeredNumber(sectorSize, v))
 	return id
 }

@@ -294,25 +294,26 @@ func (x *SharedPayload) GetInode() uint64 {
 
 // RequestHeader is a request without its vanilla proofs.
 type RequestHeader struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Kind          Kind                   `protobuf:"varint,2,opt,name=kind,proto3,enum=interlock.v1.Kind" json:"kind,omitempty"`
-	SectorSize    uint64                 `protobuf:"varint,3,opt,name=sector_size,json=sectorSize,proto3" json:"sector_size,omitempty"` // bytes
-	Priority      Priority               `protobuf:"varint,4,opt,name=priority,proto3,enum=interlock.v1.Priority" json:"priority,omitempty"`
-	VanillaBytes  []uint64               `protobuf:"varint,5,rep,packed,name=vanilla_bytes,json=vanillaBytes,proto3" json:"vanilla_bytes,omitempty"` // length of each vanilla proof
-	MinerId       uint64                 `protobuf:"varint,6,opt,name=miner_id,json=minerId,proto3" json:"miner_id,omitempty"`
-	SectorNumber  *uint64                `protobuf:"varint,7,opt,name=sector_number,json=sectorNumber,proto3,oneof" json:"sector_number,omitempty"`
-	Randomness    []byte                 `protobuf:"bytes,8,opt,name=randomness,proto3" json:"randomness,omitempty"`
-	ApiVersion    string                 `protobuf:"bytes,9,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	Partition     *uint32                `protobuf:"varint,10,opt,name=partition,proto3,oneof" json:"partition,omitempty"`
-	CommROld      []byte                 `protobuf:"bytes,11,opt,name=comm_r_old,json=commROld,proto3" json:"comm_r_old,omitempty"`
-	CommRNew      []byte                 `protobuf:"bytes,12,opt,name=comm_r_new,json=commRNew,proto3" json:"comm_r_new,omitempty"`
-	CommDNew      []byte                 `protobuf:"bytes,13,opt,name=comm_d_new,json=commDNew,proto3" json:"comm_d_new,omitempty"`
-	Deadline      *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=deadline,proto3" json:"deadline,omitempty"`
-	Proof         []byte                 `protobuf:"bytes,15,opt,name=proof,proto3" json:"proof,omitempty"`   // Verify alone
-	Shared        *SharedPayload         `protobuf:"bytes,16,opt,name=shared,proto3" json:"shared,omitempty"` // unset: the vanilla proofs come in chunks
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind            Kind                   `protobuf:"varint,2,opt,name=kind,proto3,enum=interlock.v1.Kind" json:"kind,omitempty"`
+	SectorSize      uint64                 `protobuf:"varint,3,opt,name=sector_size,json=sectorSize,proto3" json:"sector_size,omitempty"` // bytes
+	Priority        Priority               `protobuf:"varint,4,opt,name=priority,proto3,enum=interlock.v1.Priority" json:"priority,omitempty"`
+	VanillaBytes    []uint64               `protobuf:"varint,5,rep,packed,name=vanilla_bytes,json=vanillaBytes,proto3" json:"vanilla_bytes,omitempty"` // length of each vanilla proof
+	MinerId         uint64                 `protobuf:"varint,6,opt,name=miner_id,json=minerId,proto3" json:"miner_id,omitempty"`
+	SectorNumber    *uint64                `protobuf:"varint,7,opt,name=sector_number,json=sectorNumber,proto3,oneof" json:"sector_number,omitempty"`
+	Randomness      []byte                 `protobuf:"bytes,8,opt,name=randomness,proto3" json:"randomness,omitempty"`
+	ApiVersion      string                 `protobuf:"bytes,9,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
+	Partition       *uint32                `protobuf:"varint,10,opt,name=partition,proto3,oneof" json:"partition,omitempty"`
+	CommROld        []byte                 `protobuf:"bytes,11,opt,name=comm_r_old,json=commROld,proto3" json:"comm_r_old,omitempty"`
+	CommRNew        []byte                 `protobuf:"bytes,12,opt,name=comm_r_new,json=commRNew,proto3" json:"comm_r_new,omitempty"`
+	CommDNew        []byte                 `protobuf:"bytes,13,opt,name=comm_d_new,json=commDNew,proto3" json:"comm_d_new,omitempty"`
+	Deadline        *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Proof           []byte                 `protobuf:"bytes,15,opt,name=proof,proto3" json:"proof,omitempty"`                                                   // Verify alone
+	Shared          *SharedPayload         `protobuf:"bytes,16,opt,name=shared,proto3" json:"shared,omitempty"`                                                 // unset: the vanilla proofs come in chunks
+	RegisteredProof *uint64                `protobuf:"varint,17,opt,name=registered_proof,json=registeredProof,proto3,oneof" json:"registered_proof,omitempty"` // PoRep alone
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RequestHeader) Reset() {
@@ -455,6 +456,13 @@ func (x *RequestHeader) GetShared() *SharedPayload {
 		return x.Shared
 	}
 	return nil
+}
+
+func (x *RequestHeader) GetRegisteredProof() uint64 {
+	if x != nil && x.RegisteredProof != nil {
+		return *x.RegisteredProof
+	}
+	return 0
 }
 
 type Progress struct {
@@ -2803,7 +2811,7 @@ const file_interlock_proto_rawDesc = "" +
 	"\x03pid\x18\x01 \x01(\x03R\x03pid\x12\x0e\n" +
 	"\x02fd\x18\x02 \x01(\x03R\x02fd\x12\x16\n" +
 	"\x06device\x18\x03 \x01(\x04R\x06device\x12\x14\n" +
-	"\x05inode\x18\x04 \x01(\x04R\x05inode\"\xe7\x04\n" +
+	"\x05inode\x18\x04 \x01(\x04R\x05inode\"\xac\x05\n" +
 	"\rRequestHeader\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.interlock.v1.KindR\x04kind\x12\x1f\n" +
@@ -2828,10 +2836,12 @@ const file_interlock_proto_rawDesc = "" +
 	"comm_d_new\x18\r \x01(\fR\bcommDNew\x126\n" +
 	"\bdeadline\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x14\n" +
 	"\x05proof\x18\x0f \x01(\fR\x05proof\x123\n" +
-	"\x06shared\x18\x10 \x01(\v2\x1b.interlock.v1.SharedPayloadR\x06sharedB\x10\n" +
+	"\x06shared\x18\x10 \x01(\v2\x1b.interlock.v1.SharedPayloadR\x06shared\x12.\n" +
+	"\x10registered_proof\x18\x11 \x01(\x04H\x02R\x0fregisteredProof\x88\x01\x01B\x10\n" +
 	"\x0e_sector_numberB\f\n" +
 	"\n" +
-	"_partition\"\xf5\x01\n" +
+	"_partitionB\x13\n" +
+	"\x11_registered_proof\"\xf5\x01\n" +
 	"\bProgress\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x14\n" +

@@ -201,6 +201,17 @@ def test_bad_input_is_answered_failed(pb, client, field, change):
     assert client.AwaitProof(pb.AwaitProofRequest(job_id=job)).status == pb.AwaitProofResponse.FAILED
 
 
+@pytest.mark.parametrize("number", [0, 10, 15])  # of 2 KiB all; the C1 is of a sector sealed with 1.1, which is 5
+def test_registered_proof_of_another_seal_is_answered_failed(pb, client, number):
+    r = client.Prove(pb.ProveRequest(submit=porep(pb, request_id="other seal", registered_proof=number))).result
+    assert r.status == pb.AwaitProofResponse.FAILED and not r.proof
+    assert "registered_proof" in r.error_message and "StackedDrg2KiBV1_1" in r.error_message
+
+
+def test_size_may_be_left_to_the_registered_proof(pb, client):
+    completed(pb, client.Prove(pb.ProveRequest(submit=winning(pb, request_id="sizeless", sector_size=0))).result)
+
+
 def test_status(pb, client):
     # A PoRep holds the device for seconds, so that nothing else is done before it is counted.
     long = client.SubmitProof(porep(pb, request_id="status-long")).job_id
