@@ -43,16 +43,7 @@ func killHost(t *testing.T, isDetached bool) {
 	dir := t.TempDir()
 	program, params := hosttest.Build(t, "github.com/interlock-prover/interlock/plugin"), filepath.Join(dir, "params")
 	tool := hosttest.Start(t, hosttest.Options{Options: host.Options{PluginPath: program, ParamsDir: params}})
-	var kinds []shared.Request
-	for _, name := range []string{"window-2KiB", "winning-2KiB"} {
-		r, err := inputs.PoSt(name)
-		require.NoError(t, err)
-		r.Vanilla = r.Vanilla[:1] // one partition, of one sector
-		circuit := shared.CircuitRequest{Kind: r.Kind, SectorSize: r.SectorSize}
-		_, err = tool.Toolbox().SetupParams(t.Context(), shared.SetupRequest{CircuitRequest: circuit, Dir: params}, nil)
-		require.NoError(t, err)
-		kinds = append(kinds, r)
-	}
+	kinds := []shared.Request{postRequest(t, tool, "window-2KiB", params), postRequest(t, tool, "winning-2KiB", params)}
 	requests := make([]shared.Request, n)
 	for i := range requests {
 		requests[i] = kinds[random.IntN(len(kinds))]
@@ -61,7 +52,9 @@ func killHost(t *testing.T, isDetached bool) {
 
 	// A plugin that ends in order writes its timeline. Plugins that are not detached have a file each.
 	timelineOf := func(host int) string { return filepath.Join(dir, fmt.Sprintf("timeline-%d.txt", host)) }
-	w := newChaosWorldWith(t, func(host int) []string {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	w := newChaosWorldWith(t, self, func(host int) []string {
 		if isDetached {
 			host = 1
 		}
@@ -70,34 +63,19 @@ func killHost(t *testing.T, isDetached bool) {
 		require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 		return []string{chaosPluginEnv + "=" + program, chaosParamsEnv + "=" + params, chaosConfigEnv + "=" + config}
 	})
-	if isDetached {
-		t.Cleanup(func() {
-			if pid := detachedPID(w.journal); pid > 0 && hosttest.Running(pid) {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-		})
-	}
+	w.endDetached()
 	began := time.Now()
 	var clients sync.WaitGroup
 	for _, r := range requests {
 		clients.Go(func() { w.client(r) })
 	}
-	answered := func() map[string]bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		ids := map[string]bool{}
-		for id := range w.answered {
-			ids[id] = true
-		}
-		return ids
-	}
-	require.Eventually(t, func() bool { return t.Failed() || len(answered()) >= killAt }, 3*time.Minute, 5*time.Millisecond)
+	w.awaitAnswers(killAt)
 	h, plugin := w.host, w.plugin(w.host)
 	require.Positive(t, plugin)
 	w.plugins[plugin] = true
 	w.hit("host killed", h.cmd.Process.Pid, syscall.SIGKILL)
 	<-h.ended
-	before := answered()
+	before := w.answers()
 	died := time.Now()
 	w.startHost()
 	if isDetached {
@@ -129,6 +107,41 @@ func killHost(t *testing.T, isDetached bool) {
 		}
 	}
 	t.Logf("%d of %d requests were begun by the plugin that ended last", len(begun), n)
+}
+
+// postRequest gives a request of one partition with one sector, and makes development parameters for it.
+func postRequest(t *testing.T, tool *host.Host, name, params string) shared.Request {
+	r, err := inputs.PoSt(name)
+	require.NoError(t, err)
+	r.Vanilla = r.Vanilla[:1]
+	circuit := shared.CircuitRequest{Kind: r.Kind, SectorSize: r.SectorSize}
+	_, err = tool.Toolbox().SetupParams(t.Context(), shared.SetupRequest{CircuitRequest: circuit, Dir: params}, nil)
+	require.NoError(t, err)
+	return r
+}
+
+// endDetached kills a detached plugin when the test ends, if the test could not end it.
+func (w *chaosWorld) endDetached() {
+	w.t.Cleanup(func() {
+		if pid := detachedPID(w.journal); pid > 0 && hosttest.Running(pid) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+}
+
+// answers gives the ids of the requests that are answered.
+func (w *chaosWorld) answers() map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ids := map[string]bool{}
+	for id := range w.answered {
+		ids[id] = true
+	}
+	return ids
+}
+
+func (w *chaosWorld) awaitAnswers(n int) {
+	require.Eventually(w.t, func() bool { return w.t.Failed() || len(w.answers()) >= n }, 3*time.Minute, 5*time.Millisecond)
 }
 
 // witnesses counts in a timeline's file how many witnesses were begun for each request, by the name that its caller gave.

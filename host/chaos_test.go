@@ -38,6 +38,9 @@ const (
 	chaosConfigEnv   = "CHAOS_CONFIG" // and its configuration file
 )
 
+// chaosDetachIdle is how long a real plugin that is detached waits for the next host.
+const chaosDetachIdle = 20 * time.Second
+
 // Whatever is hit when: every request is answered exactly once, with its proof; none that was answered is proven again;
 // none that was accepted has to be sent again; and no process and no file is left.
 func TestChaos(t *testing.T) { chaos(t) }
@@ -123,6 +126,7 @@ type chaosWorld struct {
 	t              *testing.T
 	dir, journal   string
 	state, sockets string
+	program        string                  // of the hosts: this one, or another build of it
 	env            func(host int) []string // what a host gets besides, by its number from 1 on
 	hosts          int                     // started
 	calm           chan struct{}           // closed when all is answered
@@ -136,17 +140,19 @@ type chaosWorld struct {
 }
 
 func newChaosWorld(t *testing.T) *chaosWorld {
-	return newChaosWorldWith(t, func(int) []string { return nil })
+	self, err := os.Executable()
+	require.NoError(t, err)
+	return newChaosWorldWith(t, self, func(int) []string { return nil })
 }
 
-func newChaosWorldWith(t *testing.T, env func(host int) []string) *chaosWorld {
+func newChaosWorldWith(t *testing.T, program string, env func(host int) []string) *chaosWorld {
 	dir := t.TempDir()
 	sockets, err := os.MkdirTemp("", "chaos") // short enough for a socket's path
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
 	w := &chaosWorld{
-		env: env,
-		t:   t, dir: dir, journal: filepath.Join(dir, "journal"), state: filepath.Join(dir, "state"), sockets: sockets,
+		program: program, env: env,
+		t: t, dir: dir, journal: filepath.Join(dir, "journal"), state: filepath.Join(dir, "state"), sockets: sockets,
 		calm: make(chan struct{}), changed: make(chan struct{}), answered: map[string]string{}, provenAt: map[string]int{},
 		plugins: map[int]bool{}, kills: map[string]int{},
 	}
@@ -206,6 +212,7 @@ func runJournalingHost() int {
 	if program := os.Getenv(chaosPluginEnv); program != "" {
 		o.PluginPath, o.ParamsDir, o.ConfigPath, o.Env = program, os.Getenv(chaosParamsEnv), os.Getenv(chaosConfigEnv), nil
 		o.StartTimeout, o.ProbeTimeout = time.Minute, 30*time.Second // it needs the CPUs
+		o.DetachIdle = chaosDetachIdle
 	}
 	s, err := host.Supervise(context.Background(), o)
 	if err != nil {
@@ -257,13 +264,12 @@ func runJournalingHost() int {
 
 // startHost starts the next host and waits until it is ready.
 func (w *chaosWorld) startHost() {
-	self, err := os.Executable()
-	require.NoError(w.t, err)
-	h := &chaosHost{cmd: exec.Command(self), ended: make(chan struct{}), waiting: map[string]chan chaosReply{}}
+	h := &chaosHost{cmd: exec.Command(w.program), ended: make(chan struct{}), waiting: map[string]chan chaosReply{}}
 	w.hosts++
 	h.cmd.Env = append(append(os.Environ(), roleEnv+"=journaling host", "CHAOS_DIR="+w.dir, "TMPDIR="+w.sockets), w.env(w.hosts)...)
 	var stderr bytes.Buffer
 	h.cmd.Stderr = &stderr
+	var err error
 	h.in, err = h.cmd.StdinPipe()
 	require.NoError(w.t, err)
 	out, err := h.cmd.StdoutPipe()
