@@ -174,6 +174,8 @@ func (b *book) answer(j *job, result shared.Result, err error) {
 	b.mu.Unlock()
 
 	switch log := b.log.With("job", j.id, "kind", j.kind, "took", time.Since(j.accepted)); {
+	case err == nil && result.Margin > 0:
+		log.Info("proof done", "before_deadline", result.Margin)
 	case err == nil:
 		log.Info("proof done")
 	case errors.Is(err, shared.ErrCancelled):

@@ -1,14 +1,17 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -421,7 +424,9 @@ func TestAnswersAreForgotten(t *testing.T) {
 // What a call may last is the proof's deadline where the call waits for the proof, and there alone.
 func TestDeadlineOfProveIsTheRequests(t *testing.T) {
 	f := newFakeProver()
-	_, address := serve(t, f, Options{})
+	var log bytes.Buffer
+	var lines sync.Mutex
+	_, address := serve(t, f, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Mutex: &lines})})
 	client := dial(t, address)
 	deadline := time.Now().Add(30 * time.Second)
 	ctx, cancel := context.WithDeadline(testContext(t), deadline)
@@ -439,8 +444,13 @@ func TestDeadlineOfProveIsTheRequests(t *testing.T) {
 	f.mu.Unlock()
 	require.Zero(t, requests[0].Deadline)
 	require.WithinDuration(t, deadline, requests[1].Deadline, time.Second)
-	require.True(t, f.end(second, shared.Result{Proof: []byte{1}}, nil))
+	require.True(t, f.end(second, shared.Result{Proof: []byte{1}, Margin: 7 * time.Second}, nil))
 	require.NoError(t, <-answered)
+	require.Eventually(t, func() bool { // how narrow it was is said
+		lines.Lock()
+		defer lines.Unlock()
+		return strings.Contains(log.String(), "before_deadline=7s")
+	}, 10*time.Second, time.Millisecond)
 }
 
 // Every typed error has a code that tells a client what sort it is.

@@ -94,10 +94,11 @@ func TestProveVerifyTimeline(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
 	proof, events := filepath.Join(dir, "proof.bin"), filepath.Join(dir, "run.timeline")
-	r := tool(append([]string{"prove", "winning-post", w.vanilla, "-o", proof, "--timeline", events}, w.flags()...)...)
+	r := tool(append([]string{"prove", "winning-post", w.vanilla, "-o", proof, "--timeline", events, "--deadline", "1h"}, w.flags()...)...)
 	require.Equal(t, exitDone, r.code, r.err)
 	require.Empty(t, r.out)
 	require.Contains(t, r.err, "efficiency of cpu")
+	require.Regexp(t, `  59m\d+\.?\d*s before the deadline\n`, r.err)
 	require.Contains(t, r.err, "INSECURE")
 
 	verify := append([]string{"verify", "winning-post", w.vanilla, "--proof", proof}, w.flags()...)
