@@ -75,9 +75,8 @@ func (j *job) Witness(ctx context.Context, k int) (pipeline.Witness, error) {
 // assignment is a witness as the pipeline sees it.
 type assignment struct{ *witness.Witness }
 
-// Release implements pipeline.Witness: what still points to the assignment keeps
-// none of its memory.
-func (a *assignment) Release() { a.Witness = nil }
+// Release implements pipeline.Witness.
+func (a *assignment) Release() { a.Free() }
 
 // Verify implements pipeline.Job: the self-check.
 func (j *job) Verify(_ context.Context, encoded [][]byte) error {

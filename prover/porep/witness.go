@@ -42,6 +42,7 @@ func (c *Circuit) Witness(ctx context.Context, s *Statement, partition int) (*wi
 		return nil
 	})
 	if err != nil {
+		w.Free()
 		return nil, err
 	}
 	return w, nil

@@ -107,6 +107,7 @@ func (c *Circuit) Witness(ctx context.Context, sectors []*SectorProof) (*witness
 		return nil
 	})
 	if err != nil {
+		w.Free()
 		return nil, err
 	}
 	return w, nil

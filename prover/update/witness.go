@@ -44,6 +44,7 @@ func (c *Circuit) Witness(ctx context.Context, p *Partition) (*witness.Witness, 
 		return nil
 	})
 	if err != nil {
+		w.Free()
 		return nil, err
 	}
 	return w, nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/interlock-prover/interlock/prover/memory"
 )
 
 // Witness is the compact assignment of one circuit.
@@ -12,18 +14,43 @@ type Witness struct {
 	Inputs []fr.Element // public inputs; Inputs[0] is one
 	Bits   []uint64     // bit i is the value of auxiliary variable i, if that is a bit; else 0
 	Full   []fr.Element // the values of the other auxiliary variables, in order
+
+	inBlocks bool // Bits and Full are blocks of package memory
 }
 
-// New makes a witness of layout l with every value zero but the constant one.
+// blockBytes is from where on the values of auxiliary variables are in blocks of
+// package memory: gigabytes that the garbage collector would give back late.
+const blockBytes = 1 << 20
+
+// New makes a witness of layout l with every value zero but the constant one. It
+// is to be freed.
 func New(l *Layout) *Witness {
-	w := &Witness{
-		Layout: l,
-		Inputs: make([]fr.Element, l.numInputs),
-		Bits:   make([]uint64, Words(l.numAux)),
-		Full:   make([]fr.Element, l.numFull),
-	}
+	w := &Witness{Layout: l, Inputs: make([]fr.Element, l.numInputs)}
 	w.Inputs[0].SetOne()
+	if l.Bytes() >= blockBytes {
+		var err error
+		if w.Bits, err = memory.Alloc[uint64](Words(l.numAux)); err == nil {
+			if w.Full, err = memory.Alloc[fr.Element](l.numFull); err == nil {
+				w.inBlocks = true
+				return w
+			}
+			memory.Free(w.Bits)
+		}
+		// The system refused; Go's heap may have what is needed.
+	}
+	w.Bits = make([]uint64, Words(l.numAux))
+	w.Full = make([]fr.Element, l.numFull)
 	return w
+}
+
+// Free gives the memory of the values back, which must not be used any more. It may
+// be called twice.
+func (w *Witness) Free() {
+	if w.inBlocks {
+		memory.Free(w.Bits)
+		memory.Free(w.Full)
+	}
+	w.Bits, w.Full, w.inBlocks = nil, nil, false
 }
 
 // Bit is the value of auxiliary variable i, which must be a bit.
