@@ -82,10 +82,12 @@ func (d *doctor) examine(ctx context.Context, s streams, g *globals, digests boo
 	if !ok {
 		return
 	}
-	d.library(ctx, g, c)
-	plugin := d.plugin(ctx, g, c)
-	if plugin != nil {
-		defer plugin.stop()
+	startable := d.library(ctx, g, c)
+	var plugin *session
+	if startable {
+		if plugin = d.plugin(ctx, g, c); plugin != nil {
+			defer plugin.stop()
+		}
 	}
 	d.parameters(ctx, config.ParamsDir(g.params, c), plugin, digests)
 }
@@ -166,19 +168,21 @@ const (
 	hotCelsius = 85
 )
 
-// library has the plugin's program load the library and look at the cards that the configuration names.
-func (d *doctor) library(ctx context.Context, g *globals, c *config.Config) {
+// library has the plugin's program load the library and look at the cards that the configuration names. It tells whether
+// there is a use in starting the plugin, which needs them.
+func (d *doctor) library(ctx context.Context, g *globals, c *config.Config) (startable bool) {
 	if len(c.GPUs) == 0 {
-		return
+		return true
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cardsTimeout, fmt.Errorf("no answer within %v: the driver may hang, see dmesg", cardsTimeout))
 	defer cancel()
 	report, err := host.DescribeCards(ctx, hostOptions(g, c, hclog.NewNullLogger()), c.CUDA.Library)
 	if err != nil {
 		d.fail("The message says why; `make build` or the package installs both programs side by side.", "cards: %v", err)
-		return
+		return false
 	}
 	d.cards(c, report)
+	return report.Fault == ""
 }
 
 // cards compares what the configuration names with what CUDA shows.
@@ -284,7 +288,11 @@ func (d *doctor) limits(c *config.Config) {
 func (d *doctor) plugin(ctx context.Context, g *globals, c *config.Config) *session {
 	h, err := host.Start(ctx, hostOptions(g, c, hclog.NewNullLogger()))
 	if err != nil {
-		d.fail("The message says why; `make build` or the package installs both programs side by side.", "plugin: %v", err)
+		remedy := "The message says why; `make build` or the package installs both programs side by side."
+		if errors.As(err, new(*shared.PluginDiedError)) {
+			remedy = "What it last wrote says why."
+		}
+		d.fail(remedy, "plugin: %v", err)
 		return nil
 	}
 	plugin := &session{h, ctx}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/interlock-prover/interlock/host/hosttest"
 	"github.com/interlock-prover/interlock/shared"
 	"github.com/interlock-prover/interlock/shared/config"
 )
@@ -135,18 +138,31 @@ func TestDoctorOnDevices(t *testing.T) {
 	require.Equal(t, "ok    device cpu: CPU, 2 workers\n", text)
 }
 
+// A plugin that ends at its start has said why, which no other advice hides.
+func TestDoctorOnAPluginThatEnds(t *testing.T) {
+	plugin := hosttest.Build(t, "github.com/interlock-prover/interlock/host/hosttest/testplugin")
+	c := config.Default()
+	c.Path = filepath.Join(t.TempDir(), "config.hcl")
+	require.NoError(t, os.WriteFile(c.Path, []byte("fault"), 0o600))
+	text, failed := diagnosis(func(d *doctor) { require.Nil(t, d.plugin(t.Context(), &globals{plugin: plugin}, c)) })
+	require.True(t, failed)
+	require.Contains(t, text, "the configuration has a fault")
+	require.Contains(t, text, "\n      What it last wrote says why.\n")
+	require.NotContains(t, text, "make build")
+}
+
 // The real plugin's program is asked, and says what is missing on a machine
 // where something is.
 func TestDoctorAsksThePlugin(t *testing.T) {
 	plugin := newWorld(t).plugin
 	c := naming(t, "0")
 	c.CUDA.Library = "/nowhere/libinterlock_cuda.so"
-	text, failed := diagnosis(func(d *doctor) { d.library(t.Context(), &globals{plugin: plugin}, c) })
+	text, failed := diagnosis(func(d *doctor) { require.False(t, d.library(t.Context(), &globals{plugin: plugin}, c)) })
 	require.True(t, failed)
 	require.Contains(t, text, "FAIL  cards: /nowhere/libinterlock_cuda.so: it cannot be loaded")
 	require.Contains(t, text, "\n      Install it with the program")
 
-	text, failed = diagnosis(func(d *doctor) { d.library(t.Context(), &globals{plugin: plugin}, naming(t)) })
+	text, failed = diagnosis(func(d *doctor) { require.True(t, d.library(t.Context(), &globals{plugin: plugin}, naming(t))) })
 	require.False(t, failed)
 	require.Empty(t, text, "no card is touched where none is named")
 }

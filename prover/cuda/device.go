@@ -71,7 +71,7 @@ func (l *Library) Open(c Config) (*Device, error) {
 	d.thermometer = &thermometer{sensor: nvmlSensor{}, pciAddress: info.PCIAddress, log: log}
 	d.thermometer.ask() // NVML takes a while to load
 	log.Info("opened a card", "device", c.Name, "card", info.Name, "uuid", info.UUID, "pci", info.PCIAddress,
-		"limit_bytes", p.limitBytes, "keys_and_witnesses_bytes", p.budgetBytes(), "largest_domain", 1<<p.logDomain)
+		"limit", gib(p.limitBytes), "keys_and_witnesses", gib(p.budgetBytes()), "largest_domain", fmt.Sprintf("2^%d", p.logDomain))
 	return d, nil
 }
 
@@ -106,6 +106,9 @@ func open(a api, c Config, p plan) (_ *Device, err error) {
 	}
 	return d, nil
 }
+
+// gib writes a number of bytes for people.
+func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }
 
 // Name implements groth16.Device.
 func (d *Device) Name() string { return d.name }
