@@ -199,7 +199,7 @@ func runJournalingHost() int {
 	o := host.SupervisorOptions{
 		Options: host.Options{
 			PluginPath: self, StartTimeout: 5 * time.Second, // the monkey stops starting ones too
-			Logger: hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Debug}),
+			Logger: hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Trace}),
 			Env:    []string{roleEnv + "=scripted", hosttest.EnvState + "=" + filepath.Join(dir, "state"), "GORACE=atexit_sleep_ms=0"},
 		},
 		Supervision: host.Supervision{
