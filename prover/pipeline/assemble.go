@@ -121,6 +121,7 @@ func (p *Pipeline) closeJob(r *request) {
 		p.cleanUp(r, "closing a request", r.job.Close)
 	}
 	r.job, r.Open, r.needs = nil, nil, nil // what is kept of an answered request is its answer
+	r.hostMemory, r.fallbackMemory = interlock.Claim{}, interlock.Claim{}
 	r.Payload.Release()
 }
 
@@ -219,6 +220,7 @@ func (a *assembly) check() error {
 // fallback.
 func (a *assembly) provePartitions(todo []int, madeBefore bool) error {
 	outcomes := make(chan outcome, len(todo))
+	failures := map[int]error{} // of partitions that are tried again
 	tries := map[int]int{}
 	forced := map[int]bool{}
 	for _, k := range todo {
@@ -238,14 +240,19 @@ func (a *assembly) provePartitions(todo []int, madeBefore bool) error {
 			continue
 		}
 		if errors.Is(o.err, errRedirected) {
+			forced[o.k] = forced[o.k] && a.p.mayFallBack(a.r)
 			a.send(o.k, o.device, forced[o.k], outcomes)
 			continue
 		}
 		tries[o.k]++
 		fallback, ok := a.again(o, tries[o.k])
+		if before := failures[o.k]; before != nil {
+			o.err = fmt.Errorf("%w; before that %w", o.err, before)
+		}
 		if !ok {
 			return o.err
 		}
+		failures[o.k] = o.err
 		forced[o.k] = fallback
 		a.note(o.err.Error())
 		a.p.count(func(c *Counts) { c.Retries++ })

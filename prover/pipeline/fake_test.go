@@ -26,6 +26,7 @@ type fault func(ctx context.Context, stage shared.Stage, job *fakeJob, k int, de
 // fakeJob proves nothing: its proofs say which request and partition they are of.
 type fakeJob struct {
 	id            string
+	priority      shared.Priority
 	partitions    int
 	witnessBytes  int64
 	fallbackBytes int64    // more of them on the fallback
@@ -42,7 +43,7 @@ type fakeJob struct {
 }
 
 func (j *fakeJob) request() Request {
-	return Request{ID: j.id, Kind: shared.KindWindowPoSt, SectorSize: shared.SectorSize2KiB, Open: j.open}
+	return Request{ID: j.id, Kind: shared.KindWindowPoSt, SectorSize: shared.SectorSize2KiB, Priority: j.priority, Open: j.open}
 }
 
 func (j *fakeJob) at(ctx context.Context, stage shared.Stage, k int, device string) error {
@@ -207,8 +208,9 @@ type fakeDevice struct {
 	memory                   *meter
 
 	mu        sync.Mutex
-	executed  []string // "request/partition" in the order of their device phases
-	badProbes int
+	executed  []string                        // "request/partition" in the order of their device phases
+	badProbes int                             // how many more of them fail
+	onProbe   func(ctx context.Context) error // called by the others, if set
 	probed    []time.Time
 }
 
@@ -222,16 +224,33 @@ func (d *fakeDevice) Memory(job Job) (interlock.Claim, error) {
 	return interlock.Claim{Bytes: job.(*fakeJob).workBytes[d.name]}, job.(*fakeJob).unfit[d.name]
 }
 
-// Probe fails as often as badProbes says.
-func (d *fakeDevice) Probe(context.Context) error {
+func (d *fakeDevice) Probe(ctx context.Context) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.probed = append(d.probed, time.Now())
-	if d.badProbes > 0 {
+	bad := d.badProbes > 0
+	if bad {
 		d.badProbes--
-		return errFault
+	}
+	onProbe := d.onProbe
+	d.mu.Unlock()
+	switch {
+	case bad:
+		return errProbe
+	case onProbe != nil:
+		return onProbe(ctx)
 	}
 	return nil
+}
+
+// probes are the times of the self-tests, since a moment.
+func (d *fakeDevice) probes(since time.Time) []time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []time.Duration
+	for _, at := range d.probed {
+		out = append(out, at.Sub(since))
+	}
+	return out
 }
 
 func (d *fakeDevice) order() []string {

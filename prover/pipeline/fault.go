@@ -82,7 +82,7 @@ func (p *Pipeline) suspend(d *device, why error) {
 		return // its self-test is under way
 	}
 	p.log.Error("a device failed and is out of use until a self-test succeeds", "device", d.name, "error", why)
-	p.redirectAll()
+	p.stateChanged()
 	p.workers.Go(func() { p.revive(d) })
 }
 
@@ -105,8 +105,7 @@ func (p *Pipeline) revive(d *device) {
 			d.fault = nil
 			d.mu.Unlock()
 			p.log.Info("a device computes right again and is back in use", "device", d.name)
-			p.redirectAll()
-			p.ready.look()
+			p.stateChanged()
 			return
 		case d.ctx.Err() != nil:
 			return
@@ -119,118 +118,141 @@ func (p *Pipeline) revive(d *device) {
 		d.inARow++
 		d.mu.Unlock()
 		p.log.Error("a device failed its self-test", "device", d.name, "error", err)
-		p.redirectAll()
+		p.stateChanged()
 	}
 }
 
 // takeOut takes a lost device out of use for good. Requests that no other device can take fail, unless the process is
 // about to end for that: then they are left to the next one.
 func (p *Pipeline) takeOut(d *device, why error) {
-	d.mu.Lock()
-	d.faults++
-	first := d.lost == nil
-	if first {
-		d.lost = why
-	}
-	d.mu.Unlock()
-	if !first {
+	if !p.lose(d, why) {
 		return
 	}
 	p.log.Error("a device is lost and was taken out of use", "device", d.name, "error", why)
-	if p.onLost != nil && p.onLost(d.name, why) {
-		p.ending.Store(true)
-	}
 	d.stop()
-	p.ready.look() // what the device had been preferred for may now go elsewhere
-	for _, r := range p.sizedRequests() {
+	p.forSized(func(r *request) {
 		if err := p.anyFor(r); err != nil {
 			p.end(r, err)
 		}
-	}
-	p.redirectAll()
+	})
+	p.stateChanged()
 }
 
-// sizedRequests lists the requests whose partitions may be on their way.
-func (p *Pipeline) sizedRequests() []*request {
+// lose notes that a device is lost, and tells whether that is news. Whoever sees it lost sees too whether the process is
+// about to end for it.
+func (p *Pipeline) lose(d *device, why error) (first bool) {
+	p.losing.Lock()
+	defer p.losing.Unlock()
+	first = d.whyLost() == nil
+	if first && p.onLost != nil && p.onLost(d.name, why) {
+		p.ending.Store(true)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults++
+	if first {
+		d.lost = why
+	}
+	return first
+}
+
+// forSized calls do for the requests whose partitions may be on their way, which are not closed meanwhile.
+func (p *Pipeline) forSized(do func(r *request)) {
+	var sized []*request
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	var out []*request
 	for _, r := range p.active {
 		if r.sized.Load() { // the others will look for themselves
-			out = append(out, r)
+			r.tasks.Add(1)
+			sized = append(sized, r)
 		}
 	}
-	return out
+	p.mu.Unlock()
+	for _, r := range sized {
+		do(r)
+		r.tasks.Done()
+	}
 }
 
 // mayFallBack tells whether the fallback may prove partitions of r.
 func (p *Pipeline) mayFallBack(r *request) bool {
-	return p.fallback != nil && p.fallbackAllows(r.Priority) && p.memory.Check(r.fallbackMemory) == nil
+	return p.fallback != nil && p.fallbackAllows(r.Priority) && p.usable(p.fallback, r) == nil &&
+		p.memory.Check(r.fallbackMemory) == nil
 }
 
-// fallsBack tells whether partitions of r are for the fallback now: it may have them, and no other device can be
-// expected to take them.
-func (p *Pipeline) fallsBack(r *request) bool {
-	if !p.mayFallBack(r) {
-		return false
-	}
+// served tells whether a device other than the fallback can be expected to take partitions of r.
+func (p *Pipeline) served(r *request) bool {
 	for _, d := range p.devices {
 		if !d.fallback && d.standing() && p.usable(d, r) == nil {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
-// errRedirected is the outcome of a task that waited for devices which cannot take it any more, or for the fallback
-// while a device came back.
+// fallsBack tells whether partitions of r are for the fallback now.
+func (p *Pipeline) fallsBack(r *request) bool { return p.mayFallBack(r) && !p.served(r) }
+
+// errRedirected is the outcome of a task that waited for a device which cannot be expected to take it any more, or for
+// the fallback while a device came back.
 var errRedirected = errors.New("the partition goes elsewhere")
 
 // redirect takes tasks of r that wait for the wrong sort of device out of the queues, so that their request sends them
-// anew. It is called after a task was queued and after a device's state has changed: one of the two sees the other.
+// anew; and those whose witness waits for a device that is out of use, so that it holds no place and no memory. It is
+// called after a task was queued and after a device's state has changed: one of the two sees the other.
 func (p *Pipeline) redirect(r *request) {
-	if p.fallback == nil {
-		return
+	served, mayFallBack := p.served(r), p.mayFallBack(r)
+	wrong := func(t *task) bool {
+		if t.forced {
+			return !mayFallBack
+		}
+		return t.fallback != (mayFallBack && !served)
 	}
-	fallsBack := p.fallsBack(r)
-	wrong := func(t *task) bool { return t.request == r && !t.forced && t.fallback != fallsBack }
-	for _, t := range p.pending.take(wrong) {
-		t.outcomes <- outcome{k: t.k, device: t.avoid, err: errRedirected}
-		p.leave(t)
+	for _, t := range p.pending.take(func(t *task) bool { return t.request == r && wrong(t) }) {
+		p.sendBack(t)
 	}
-	for _, t := range p.ready.take(wrong) {
+	stranded := func(t *task) bool { return !t.fallback && !served }
+	for _, t := range p.ready.take(func(t *task) bool { return t.request == r && (wrong(t) || stranded(t)) }) {
 		p.ahead.Signal()
 		r.land(false)
-		t.outcomes <- outcome{k: t.k, device: t.avoid, err: errRedirected}
-		p.leave(t)
+		p.sendBack(t)
 	}
 }
 
-func (p *Pipeline) redirectAll() {
-	if p.fallback == nil {
-		return
-	}
-	for _, r := range p.sizedRequests() {
-		p.redirect(r)
-	}
+func (p *Pipeline) sendBack(t *task) {
+	t.outcomes <- outcome{k: t.k, device: t.avoid, err: errRedirected}
+	p.leave(t)
+}
+
+// stateChanged has all tasks that wait go where they should, now that a device failed, was tested or is lost.
+func (p *Pipeline) stateChanged() {
+	p.forSized(p.redirect)
+	p.pending.look()
+	p.ready.look()
 }
 
 // enqueue puts a task into one of the queues, unless its request has ended.
 func (p *Pipeline) enqueue(q *queue, t *task) bool {
+	r := t.request
+	r.tasks.Add(1) // whoever takes t may bring r to its end
+	defer r.tasks.Done()
 	queued := q.push(t)
 	if queued {
-		p.redirect(t.request)
+		p.redirect(r)
 	}
 	return queued
 }
 
 // again says where a partition that failed goes, having been tried so often. Once more to another device, or to the same
-// one where it was the device's fault and there is no other; after that, for a device's fault, to the fallback.
+// one where it was the device's fault and there is no other; after that, for a device's fault, to the fallback. Where
+// the process is about to end for a lost device, it waits for that.
 func (a *assembly) again(o outcome, tries int) (fallback, ok bool) {
 	if o.device == nil || o.device.fallback {
 		return false, false
 	}
 	fault := isFault(o.err)
+	if fault && a.p.ending.Load() {
+		return false, true
+	}
 	if tries == 1 && (a.p.anotherThan(o.device, a.r) || fault && a.p.anyFor(a.r) == nil) {
 		return false, true
 	}

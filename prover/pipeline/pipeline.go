@@ -71,6 +71,7 @@ type Pipeline struct {
 	fallback       *device   // nil: none
 	fallbackAllows func(shared.Priority) bool
 	onLost         func(string, error) bool
+	losing         sync.Mutex  // of the one who calls onLost
 	ending         atomic.Bool // by onLost
 	memory         *interlock.Budget
 
@@ -294,9 +295,6 @@ func (p *Pipeline) refusal(r Request) error {
 	if len(p.active) >= p.maxRequests {
 		return &shared.BusyError{Resource: fmt.Sprintf("the queue of %d requests", p.maxRequests)}
 	}
-	if p.ending.Load() {
-		return nil // it waits for the next process
-	}
 	var lost error
 	for _, d := range p.devices {
 		if d.fallback && !p.fallbackAllows(r.Priority.OrNormal()) {
@@ -305,6 +303,9 @@ func (p *Pipeline) refusal(r Request) error {
 		if lost = d.whyLost(); lost == nil {
 			return nil
 		}
+	}
+	if p.ending.Load() { // which is known before a device is seen lost
+		return nil // it waits for the next process
 	}
 	return &NoDeviceError{Err: lost}
 }

@@ -45,7 +45,8 @@ type queue struct {
 	tasks   []*task
 	changed chan struct{} // closed, and made anew, when those who wait should look again
 
-	waiting   *task // see interrupt
+	waiting   *task // see watch
+	accept    func(*task) bool
 	interrupt func()
 }
 
@@ -62,17 +63,16 @@ func (q *queue) push(t *task) bool {
 	}
 	place, _ := slices.BinarySearchFunc(q.tasks, t, before)
 	q.tasks = slices.Insert(q.tasks, place, t)
-	if q.interrupt != nil && before(t, q.waiting) < 0 {
-		q.interrupt()
-	}
+	q.overtake()
 	q.wake()
 	return true
 }
 
-// look wakes all who wait in pop, so that they ask accept anew.
+// look has all who wait in pop, and the watch, ask accept anew.
 func (q *queue) look() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.overtake()
 	q.wake()
 }
 
@@ -121,13 +121,27 @@ func (q *queue) take(wanted func(*task) bool) []*task {
 	return taken
 }
 
-// watch has interrupt called when a task is pushed that goes before t, which one goroutine at a time took out of the
-// queue and may put back. nil ends the watch.
-func (q *queue) watch(t *task, interrupt func()) {
+// watch has interrupt called when there is a task that accept agrees to, as in pop, and that goes before t, which one
+// goroutine at a time took out of the queue and may put back. A nil interrupt ends the watch.
+func (q *queue) watch(t *task, accept func(*task) bool, interrupt func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting, q.interrupt = t, interrupt
-	if interrupt != nil && len(q.tasks) > 0 && before(q.tasks[0], t) < 0 {
-		interrupt()
+	q.waiting, q.accept, q.interrupt = t, accept, interrupt
+	q.overtake()
+}
+
+// overtake calls interrupt if there is reason to, under mu.
+func (q *queue) overtake() {
+	if q.interrupt == nil {
+		return
+	}
+	for _, t := range q.tasks {
+		if before(t, q.waiting) >= 0 {
+			return
+		}
+		if q.accept == nil || q.accept(t) {
+			q.interrupt()
+			return
+		}
 	}
 }

@@ -52,16 +52,26 @@ func TestQueueWatch(t *testing.T) {
 	q := newQueue()
 	interrupts := 0
 	watched := &task{request: normal}
-	q.watch(watched, func() { interrupts++ })
+	q.watch(watched, nil, func() { interrupts++ })
 	require.True(t, q.push(&task{request: low}))
 	require.Equal(t, 0, interrupts)
 	require.True(t, q.push(&task{request: high}))
 	require.Equal(t, 1, interrupts)
-	q.watch(nil, nil)
+	q.watch(nil, nil, nil)
 	require.True(t, q.push(&task{request: high, k: 1}))
 	require.Equal(t, 1, interrupts)
-	q.watch(watched, func() { interrupts++ })
+	q.watch(watched, nil, func() { interrupts++ })
 	require.Equal(t, 2, interrupts)
+
+	// What cannot begin now does not count, until it can.
+	mayBegin := false
+	q.watch(watched, func(t *task) bool { return t.request == high && mayBegin }, func() { interrupts++ })
+	require.True(t, q.push(&task{request: high, k: 2}))
+	q.look()
+	require.Equal(t, 2, interrupts)
+	mayBegin = true
+	q.look()
+	require.Equal(t, 3, interrupts)
 }
 
 // A queue takes no tasks of a request that has ended, so that none is left in it once it was searched for them.

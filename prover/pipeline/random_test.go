@@ -40,7 +40,9 @@ type chaos struct {
 	payloads *interlock.Budget
 	meter    *meter
 	keys     []*fakeKey
-	devices  []*fakeDevice
+	devices  []*fakeDevice // the fallback last, if there is one
+	fallback bool
+	allowed  shared.Priority // the least that may go to the fallback
 	p        *Pipeline
 }
 
@@ -62,24 +64,58 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	}
 	config := Config{WitnessWorkers: 1 + c.n(3), WitnessesAhead: c.n(5), HostMemory: c.budget, Timeline: c.recorder, Log: hclog.NewNullLogger()}
 	for i := range 1 + c.n(3) {
-		d := newFakeDevice(t, fmt.Sprintf("gpu%d", i))
-		d.prepare, d.execute, d.finish, d.release = c.millis(30), c.millis(30), c.millis(30), c.millis(30)
-		d.memory = &meter{t: t, what: "memory of " + d.name, limit: 100}
-		c.devices = append(c.devices, d)
-		config.Devices = append(config.Devices, DeviceConfig{Device: d, Workers: c.n(4), Memory: interlock.NewBudget("memory of "+d.name, 100)})
+		config.Devices = append(config.Devices, c.device(fmt.Sprintf("gpu%d", i)))
+	}
+	if c.fallback = c.n(2) == 0; c.fallback {
+		stand := c.device("cpu")
+		c.allowed = shared.Priority(1 + c.n(4))
+		config.Fallback, config.FallbackAllows = &stand, func(p shared.Priority) bool { return p >= c.allowed }
 	}
 	c.p = newPipeline(t, config)
 	return c
 }
 
-var errChaos = errors.New("chaos")
+// device adds a device.
+func (c *chaos) device(name string) DeviceConfig {
+	d := newFakeDevice(c.t, name)
+	d.prepare, d.execute, d.finish, d.release = c.millis(30), c.millis(30), c.millis(30), c.millis(30)
+	d.memory = &meter{t: c.t, what: "memory of " + name, limit: 100}
+	d.onProbe = func(ctx context.Context) error { return c.probe(ctx, name) }
+	c.devices = append(c.devices, d)
+	return DeviceConfig{Device: d, Workers: c.n(4), Memory: interlock.NewBudget("memory of "+name, 100)}
+}
+
+// probe is a self-test, which may fail however, but succeeds in the end.
+func (c *chaos) probe(ctx context.Context, device string) error {
+	switch c.n(8) {
+	case 0, 1:
+		return errChaos
+	case 2:
+		panic(errChaos)
+	case 3:
+		return sleep(ctx, c.millis(300))
+	case 4:
+		if c.n(4) == 0 {
+			return &DeviceLostError{Device: device, Err: errChaos}
+		}
+	}
+	return nil
+}
+
+var (
+	errChaos = errors.New("chaos")
+	errUnfit = errors.New("the circuit is too large for the card")
+)
 
 // strike is what may happen at any stage.
-func (c *chaos) strike(ctx context.Context, _ shared.Stage, _ *fakeJob, _ int, device string) error {
+func (c *chaos) strike(ctx context.Context, _ shared.Stage, j *fakeJob, _ int, device string) error {
+	if device == "cpu" && j.priority.OrNormal() < c.allowed {
+		c.t.Errorf("%s came to the fallback", j.id)
+	}
 	if c.n(1000) >= c.faulty {
 		return nil
 	}
-	switch c.n(6) {
+	switch c.n(8) {
 	case 0:
 		return errChaos
 	case 1:
@@ -92,6 +128,10 @@ func (c *chaos) strike(ctx context.Context, _ shared.Stage, _ *fakeJob, _ int, d
 		if device != "" && c.n(4) == 0 {
 			return &DeviceLostError{Device: device, Err: errChaos}
 		}
+	case 5, 6:
+		if device != "" {
+			return &DeviceFaultError{Device: device, Err: errChaos}
+		}
 	}
 	return nil
 }
@@ -99,7 +139,8 @@ func (c *chaos) strike(ctx context.Context, _ shared.Stage, _ *fakeJob, _ int, d
 func (c *chaos) job(id string) *fakeJob {
 	j := &fakeJob{
 		id: id, partitions: 1 + c.n(6), witnessTime: c.millis(20), witnessBytes: int64(c.n(101)), budget: c.meter,
-		workBytes: map[string]int64{}, fault: c.strike,
+		priority: shared.Priority(c.n(5)), fallbackBytes: int64(c.n(30)),
+		workBytes: map[string]int64{}, unfit: map[string]error{}, fault: c.strike,
 		corrupt: func(int, string) bool { return c.n(1000) < c.faulty },
 	}
 	if i := c.n(len(c.keys) + 1); i < len(c.keys) {
@@ -107,6 +148,9 @@ func (c *chaos) job(id string) *fakeJob {
 	}
 	for _, d := range c.devices {
 		j.workBytes[d.name] = int64(c.n(110)) // some are too large for some devices
+		if c.n(20) == 0 {
+			j.unfit[d.name] = errUnfit
+		}
 	}
 	return j
 }
@@ -139,7 +183,6 @@ func (c *chaos) run() {
 func (c *chaos) client(j *fakeJob) {
 	time.Sleep(c.millis(200))
 	r := j.request()
-	r.Priority = shared.Priority(c.n(5))
 	r.Payload, _ = c.payloads.TryReserve(interlock.Claim{Bytes: 1})
 	mayEnd := false
 	if c.n(6) == 0 {
@@ -189,7 +232,7 @@ func (c *chaos) judge(j *fakeJob, result shared.Result, err error, mayEnd bool) 
 		if !mayEnd {
 			c.t.Errorf("%s ended of itself: %v", j.id, err)
 		}
-	case errors.As(err, &tooLarge):
+	case errors.As(err, &tooLarge), errors.Is(err, errUnfit):
 	default:
 		c.t.Errorf("%s got an error that nothing explains: %v", j.id, err)
 	}

@@ -30,6 +30,10 @@ func (p *Pipeline) witnessWorker(worker int) {
 	}
 }
 
+// mayBegin tells whether a device can be expected to take t. Until then it holds no place and no memory: others may be
+// served meanwhile.
+func (p *Pipeline) mayBegin(t *task) bool { return t.fallback || p.served(t.request) }
+
 // admit waits for a place ahead of the devices, then for the partition that goes first, then for memory for it. One
 // worker at a time does.
 func (p *Pipeline) admit(worker int) (*task, error) {
@@ -37,7 +41,7 @@ func (p *Pipeline) admit(worker int) (*task, error) {
 		return nil, err
 	}
 	for {
-		t, err := p.pending.pop(p.ctx, nil)
+		t, err := p.pending.pop(p.ctx, p.mayBegin)
 		if err != nil {
 			return nil, err
 		}
@@ -63,8 +67,8 @@ func (p *Pipeline) reserveHost(worker int, t *task) (*interlock.Reservation, err
 	}
 	ctx, interrupt := context.WithCancel(t.request.ctx)
 	defer interrupt()
-	p.pending.watch(t, interrupt)
-	defer p.pending.watch(nil, nil)
+	p.pending.watch(t, p.mayBegin, interrupt)
+	defer p.pending.watch(nil, nil, nil)
 	p.record(timeline.MemoryWaitStart, t, "", worker)
 	defer p.record(timeline.MemoryWaitEnd, t, "", worker)
 	return p.memory.Reserve(ctx, claim)

@@ -93,9 +93,9 @@ func (p *Pipeline) anotherThan(d *device, r *request) bool {
 	return false
 }
 
-// anyFor returns a *NoDeviceError if no device can ever take r.
+// anyFor returns a *NoDeviceError if no device can ever take r, and the process is not about to end for that.
 func (p *Pipeline) anyFor(r *request) error {
-	if p.ending.Load() || p.mayFallBack(r) {
+	if p.mayFallBack(r) {
 		return nil
 	}
 	var last error
@@ -108,6 +108,9 @@ func (p *Pipeline) anyFor(r *request) error {
 			return nil
 		}
 		last = err
+	}
+	if p.ending.Load() { // which is known before a device is seen lost
+		return nil
 	}
 	return &NoDeviceError{Err: last}
 }
