@@ -52,11 +52,11 @@ const (
 var benchScalars = sync.OnceValue(func() []fr.Element { return randomScalars(1 << maxLogG1) })
 
 var benchG1 = sync.OnceValue(func() []bls12381.G1Affine {
-	return must(FixedBaseG1(context.Background(), &curve1.generator, randomScalars(1<<maxLogG1), 0))
+	return must(curve1.fixed(context.Background(), &curve1.generator, randomScalars(1<<maxLogG1), 0))
 })
 
 var benchG2 = sync.OnceValue(func() []bls12381.G2Affine {
-	return must(FixedBaseG2(context.Background(), &curve2.generator, randomScalars(1<<maxLogG2), 0))
+	return must(curve2.fixed(context.Background(), &curve2.generator, randomScalars(1<<maxLogG2), 0))
 })
 
 func BenchmarkG1(b *testing.B) {
@@ -75,7 +75,7 @@ func BenchmarkG2(b *testing.B) {
 		b.Run(fmt.Sprintf("2^%d", log), func(b *testing.B) {
 			bases, scalars := benchG2()[:1<<log], benchScalars()[:1<<log]
 			compare(b,
-				func() { must(G2(b.Context(), bases, scalars, 0)) },
+				func() { must(curve2.full(b.Context(), bases, scalars, 0)) },
 				func() { must(new(bls12381.G2Jac).MultiExp(bases, scalars, gnarkConfig())) })
 		})
 	}
@@ -92,21 +92,21 @@ func BenchmarkG1Bits(b *testing.B) {
 		}
 	}
 	compare(b,
-		func() { must(G1Bits(b.Context(), bases, selected, 0)) },
+		func() { must(curve1.bits(b.Context(), bases, selected, 0)) },
 		func() { must(new(bls12381.G1Jac).MultiExp(bases, scalars, gnarkConfig())) })
 }
 
 func BenchmarkFixedBaseG1(b *testing.B) {
 	scalars := benchScalars()
 	compare(b,
-		func() { must(FixedBaseG1(b.Context(), &curve1.generator, scalars[:1<<17], 0)) },
+		func() { must(curve1.fixed(b.Context(), &curve1.generator, scalars[:1<<17], 0)) },
 		func() { bls12381.BatchScalarMultiplicationG1(&curve1.generator, scalars[:1<<17]) })
 }
 
 func BenchmarkFixedBaseG2(b *testing.B) {
 	scalars := benchScalars()
 	compare(b,
-		func() { must(FixedBaseG2(b.Context(), &curve2.generator, scalars[:1<<15], 0)) },
+		func() { must(curve2.fixed(b.Context(), &curve2.generator, scalars[:1<<15], 0)) },
 		func() { bls12381.BatchScalarMultiplicationG2(&curve2.generator, scalars[:1<<15]) })
 }
 

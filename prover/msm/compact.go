@@ -29,10 +29,6 @@ type selection struct {
 // partVariables is the size of a selection's parts: about 3 ms in G1.
 const partVariables = 1 << 15
 
-func newSelection(n int, selected []uint64) *selection {
-	return &selection{n: n, set: [2][]uint64{selected, selected}}
-}
-
 func (s *selection) parts() int { return (s.n + partVariables - 1) / partVariables }
 
 // visit calls f with the number of every selected base of a part, in order.

@@ -29,28 +29,6 @@ func NewFixedBaseG2(ctx context.Context, base *bls12381.G2Affine, n, threads int
 	return newFixedBase(ctx, g2, base, fixedWidth(n), threads)
 }
 
-// FixedBaseG1 multiplies base by every scalar; a zero scalar gives infinity.
-func FixedBaseG1(ctx context.Context, base *bls12381.G1Affine, scalars []fr.Element, threads int) ([]bls12381.G1Affine, error) {
-	return multiplyAll(ctx, g1, base, scalars, threads)
-}
-
-// FixedBaseG2 is FixedBaseG1 for the other group.
-func FixedBaseG2(ctx context.Context, base *bls12381.G2Affine, scalars []fr.Element, threads int) ([]bls12381.G2Affine, error) {
-	return multiplyAll(ctx, g2, base, scalars, threads)
-}
-
-func multiplyAll[A, J any](ctx context.Context, g *group[A, J], base *A, scalars []fr.Element, threads int) ([]A, error) {
-	f, err := newFixedBase(ctx, g, base, fixedWidth(len(scalars)), threads)
-	if err != nil {
-		return nil, err
-	}
-	products := make([]A, len(scalars))
-	if err := f.Multiply(ctx, products, scalars, threads); err != nil {
-		return nil, err
-	}
-	return products, nil
-}
-
 // fixedWidth is the window width with the least additions, those that make the
 // table included.
 func fixedWidth(n int) int {
@@ -99,7 +77,8 @@ func newFixedBase[A, J any](ctx context.Context, g *group[A, J], base *A, width,
 
 // Multiply sets products[i] to scalars[i] times the point. It uses threads
 // goroutines, or GOMAXPROCS if that is not positive, and 32 bytes a scalar
-// beside the arguments: callers with many call it for a part at a time. The
+// beside the arguments: callers with many call it for a part at a time. A zero
+// scalar gives infinity. The
 // error is that the slices differ in length, or the context's cause, if it ends
 // meanwhile; work then stops within 100 ms.
 func (f *FixedBase[A, J]) Multiply(ctx context.Context, products []A, scalars []fr.Element, threads int) error {

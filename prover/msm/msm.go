@@ -20,22 +20,6 @@ func G1(ctx context.Context, bases []bls12381.G1Affine, scalars []fr.Element, th
 	return sumFull(ctx, g1, bases, scalars, threads)
 }
 
-// G2 is G1 for the other group, whose points and buckets take twice the memory.
-func G2(ctx context.Context, bases []bls12381.G2Affine, scalars []fr.Element, threads int) (bls12381.G2Jac, error) {
-	return sumFull(ctx, g2, bases, scalars, threads)
-}
-
-// G1Bits is the sum of the bases that a bitmap selects: base i by bit i%64 of
-// word i/64. Threads and errors are as with G1; it takes 1 MiB a goroutine.
-func G1Bits(ctx context.Context, bases []bls12381.G1Affine, selected []uint64, threads int) (bls12381.G1Jac, error) {
-	return sumBits(ctx, g1, bases, selected, threads)
-}
-
-// G2Bits is G1Bits for the other group.
-func G2Bits(ctx context.Context, bases []bls12381.G2Affine, selected []uint64, threads int) (bls12381.G2Jac, error) {
-	return sumBits(ctx, g2, bases, selected, threads)
-}
-
 // Compact is a vector of N scalars of which many are known to be bits. In the
 // bitmaps, bit i%64 of word i/64 is about scalar i.
 type Compact struct {
@@ -53,7 +37,8 @@ func G1Compact(ctx context.Context, bases []bls12381.G1Affine, scalars *Compact,
 	return sumCompact(ctx, g1, bases, scalars, threads)
 }
 
-// G2Compact is G1Compact for the other group.
+// G2Compact is G1Compact for the other group, whose points and buckets take twice
+// the memory.
 func G2Compact(ctx context.Context, bases []bls12381.G2Affine, scalars *Compact, threads int) (bls12381.G2Jac, error) {
 	return sumCompact(ctx, g2, bases, scalars, threads)
 }
@@ -63,13 +48,6 @@ func sumFull[A, J any](ctx context.Context, g *group[A, J], bases []A, scalars [
 		return sum, fmt.Errorf("multi-exponentiation of %d bases by %d scalars", len(bases), len(scalars))
 	}
 	return multiExp(ctx, g, bases, &terms{n: len(scalars), scalars: scalars}, &selection{}, chunkTerms, threads)
-}
-
-func sumBits[A, J any](ctx context.Context, g *group[A, J], bases []A, selected []uint64, threads int) (sum J, err error) {
-	if len(selected) < words(len(bases)) {
-		return sum, fmt.Errorf("sum of %d bases selected by a bitmap of %d words", len(bases), len(selected))
-	}
-	return multiExp(ctx, g, bases, &terms{}, newSelection(len(bases), selected), chunkTerms, threads)
 }
 
 func sumCompact[A, J any](ctx context.Context, g *group[A, J], bases []A, scalars *Compact, threads int) (sum J, err error) {

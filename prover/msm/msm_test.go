@@ -22,10 +22,7 @@ import (
 type curve[A comparable, J any] struct {
 	*group[A, J]
 	generator A
-	full      func(context.Context, []A, []fr.Element, int) (J, error)
-	bits      func(context.Context, []A, []uint64, int) (J, error)
 	compact   func(context.Context, []A, *Compact, int) (J, error)
-	fixed     func(context.Context, *A, []fr.Element, int) ([]A, error)
 	multiples func(*A, []fr.Element) []A
 	reference func([]A, []fr.Element) A
 }
@@ -33,7 +30,7 @@ type curve[A comparable, J any] struct {
 var curve1 = func() curve[bls12381.G1Affine, bls12381.G1Jac] {
 	_, _, generator, _ := bls12381.Generators()
 	return curve[bls12381.G1Affine, bls12381.G1Jac]{
-		g1, generator, G1, G1Bits, G1Compact, FixedBaseG1, bls12381.BatchScalarMultiplicationG1,
+		g1, generator, G1Compact, bls12381.BatchScalarMultiplicationG1,
 		func(bases []bls12381.G1Affine, scalars []fr.Element) (sum bls12381.G1Affine) {
 			if _, err := sum.MultiExp(bases, scalars, ecc.MultiExpConfig{}); err != nil {
 				panic(err)
@@ -46,7 +43,7 @@ var curve1 = func() curve[bls12381.G1Affine, bls12381.G1Jac] {
 var curve2 = func() curve[bls12381.G2Affine, bls12381.G2Jac] {
 	_, _, _, generator := bls12381.Generators()
 	return curve[bls12381.G2Affine, bls12381.G2Jac]{
-		g2, generator, G2, G2Bits, G2Compact, FixedBaseG2, bls12381.BatchScalarMultiplicationG2,
+		g2, generator, G2Compact, bls12381.BatchScalarMultiplicationG2,
 		func(bases []bls12381.G2Affine, scalars []fr.Element) (sum bls12381.G2Affine) {
 			if _, err := sum.MultiExp(bases, scalars, ecc.MultiExpConfig{}); err != nil {
 				panic(err)
@@ -55,6 +52,34 @@ var curve2 = func() curve[bls12381.G2Affine, bls12381.G2Jac] {
 		},
 	}
 }()
+
+// full is the sum of multiples by scalars of which none is known to be a bit.
+func (c *curve[A, J]) full(ctx context.Context, bases []A, scalars []fr.Element, threads int) (J, error) {
+	return sumFull(ctx, c.group, bases, scalars, threads)
+}
+
+// bits is the sum of the bases that a bitmap selects.
+func (c *curve[A, J]) bits(ctx context.Context, bases []A, selected []uint64, threads int) (J, error) {
+	return c.compact(ctx, bases, &Compact{N: len(bases), IsBit: allBits(len(bases)), Bits: selected}, threads)
+}
+
+func allBits(n int) []uint64 {
+	all := make([]uint64, words(n))
+	for k := range all {
+		all[k] = wordOf(nil, k, n)
+	}
+	return all
+}
+
+// fixed are the multiples of one point.
+func (c *curve[A, J]) fixed(ctx context.Context, base *A, scalars []fr.Element, threads int) ([]A, error) {
+	f, err := newFixedBase(ctx, c.group, base, fixedWidth(len(scalars)), threads)
+	if err != nil {
+		return nil, err
+	}
+	products := make([]A, len(scalars))
+	return products, f.Multiply(ctx, products, scalars, threads)
+}
 
 func (c *curve[A, J]) affine(p J) (a A) {
 	c.fromJacobian(&a, &p)
@@ -436,7 +461,6 @@ func TestLengthsMustAgree(t *testing.T) {
 		require.Error(t, err)
 	}
 	check(G1(t.Context(), bases, scalars[:64], 1))
-	check(G1Bits(t.Context(), bases, make([]uint64, 1), 1))
 	for _, c := range []Compact{
 		{N: 65, Full: scalars[:64]},
 		{N: 64, Full: scalars[:64]}, // one base too many
@@ -490,9 +514,13 @@ func TestCancelledBefore(t *testing.T) {
 	bases, scalars := curve1.randomBases(10), randomScalars(10)
 	_, err := G1(ctx, bases, scalars, 2)
 	require.ErrorIs(t, err, cause)
-	_, err = G1Bits(ctx, bases, []uint64{3}, 2)
+	_, err = curve1.bits(ctx, bases, []uint64{3}, 2)
 	require.ErrorIs(t, err, cause)
-	_, err = FixedBaseG1(ctx, &bases[0], scalars, 2)
+	_, err = NewFixedBaseG1(ctx, &bases[0], 10, 2)
+	require.ErrorIs(t, err, cause)
+	f, err := NewFixedBaseG1(t.Context(), &bases[0], 10, 2)
+	require.NoError(t, err)
+	err = f.Multiply(ctx, bases, scalars, 2)
 	require.ErrorIs(t, err, cause)
 }
 
