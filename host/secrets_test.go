@@ -142,7 +142,7 @@ func TestConformanceSecretsAreFound(t *testing.T) {
 	reversed := bytes.Clone(secret)
 	slices.Reverse(reversed)
 	for _, text := range []string{
-		string(secret), fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret), fmt.Sprintf("%x", reversed), fmt.Sprint(secret),
+		string(secret), fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret), fmt.Sprintf("%x", reversed), fmt.Sprintf("%d", secret),
 		fmt.Sprint([]any{secret}), fmt.Sprintf("%q", []string{string(secret)}), fmt.Sprintf("%#v", secret), fmt.Sprint(new(big.Int).SetBytes(secret)),
 		base64.StdEncoding.EncodeToString(secret), base64.RawURLEncoding.EncodeToString(append([]byte("x"), secret...)),
 		base64.StdEncoding.EncodeToString(append(append([]byte("xy"), secret...), "zzz"...)),
@@ -179,7 +179,7 @@ func formsOf(secret []byte) map[string][]byte {
 		forms["raw"+order] = b
 		forms["hex"+order] = []byte(hex.EncodeToString(b))
 		forms["upper-case hex"+order] = bytes.ToUpper([]byte(hex.EncodeToString(b)))
-		forms["as a list"+order] = []byte(strings.Trim(fmt.Sprint(b), "[]"))
+		forms["as a list"+order] = []byte(strings.Trim(fmt.Sprintf("%d", b), "[]"))
 		forms["as a list of Go"+order] = []byte(strings.Trim(strings.TrimPrefix(fmt.Sprintf("%#v", b), "[]byte"), "{}"))
 		for skip := range 3 { // bytes before it, in the same text
 			for name, encoding := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64 of URLs": base64.RawURLEncoding} {
