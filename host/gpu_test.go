@@ -103,6 +103,12 @@ func (r *gpuRig) supervise(o host.Options) *host.Supervisor {
 	return s
 }
 
+// The same on a card as on the CPU: window partitions, one after the other.
+func TestGPUWindowSoak(t *testing.T) {
+	r := newGPURig(t)
+	windowSoak(t, envInt(t, windowPartitionsEnv, 2000), r.options(t, r.library, ""))
+}
+
 // endLog shows the end of the plugins' log if the test has failed.
 func (r *gpuRig) endLog() {
 	defer r.log.Close()

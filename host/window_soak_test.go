@@ -1,4 +1,4 @@
-//go:build soak || conformance
+//go:build soak || conformance || gpu
 
 package host_test
 
@@ -29,18 +29,18 @@ const latencyRun = 100
 // Window partitions, one after the other, by one plugin: memory, threads and files of the plugin, goroutines and files of
 // the host stay what they are, and so does the time that a proof takes.
 func TestConformanceWindowSoak(t *testing.T) {
-	n := envInt(t, windowPartitionsEnv, 50)
-	params := t.TempDir()
-	o := host.SupervisorOptions{
-		Options: host.Options{PluginPath: hosttest.Build(t, "github.com/interlock-prover/interlock/plugin"), ParamsDir: params},
-		Journal: host.Journal{Dir: filepath.Join(t.TempDir(), "journal")},
-	}
-	s := hosttest.Supervise(t, o)
+	windowSoak(t, envInt(t, windowPartitionsEnv, 50), host.Options{
+		PluginPath: hosttest.Build(t, "github.com/interlock-prover/interlock/plugin"), ParamsDir: t.TempDir(),
+	})
+}
+
+func windowSoak(t *testing.T, n int, o host.Options) {
+	s := hosttest.Supervise(t, host.SupervisorOptions{Options: o, Journal: host.Journal{Dir: filepath.Join(t.TempDir(), "journal")}})
 	request, err := inputs.PoSt("window-2KiB")
 	require.NoError(t, err)
 	request.Vanilla = request.Vanilla[:1]
 	circuit := shared.CircuitRequest{Kind: request.Kind, SectorSize: request.SectorSize}
-	_, err = s.Toolbox().SetupParams(t.Context(), shared.SetupRequest{CircuitRequest: circuit, Dir: params}, nil)
+	_, err = s.Toolbox().SetupParams(t.Context(), shared.SetupRequest{CircuitRequest: circuit, Dir: o.ParamsDir}, nil)
 	require.NoError(t, err)
 
 	var took []time.Duration
