@@ -1,7 +1,8 @@
 // Checks the library on a device and measures it. One JSON line for each check and measurement on
 // standard output; exit code 0 only if every check held.
 //
-//   interlock-cuda-bench [check] [throughput] [ntt] [msm] [bits] [setup] [sweep] [--max-log N]
+//   interlock-cuda-bench [check] [throughput] [ntt] [msm] [bits] [setup] [limits] [sweep]
+//                        [--max-log N]
 //
 // check --max-log 6 is small enough for every tool of compute-sanitizer. Every measured result is
 // checked too.
@@ -14,6 +15,7 @@
 
 #include "api/interlock_cuda.h"
 #include "bench/circuit.cuh"
+#include "bench/limits.cuh"
 #include "bench/samples.cuh"
 #include "bench/setup.cuh"
 #include "bench/throughput.cuh"
@@ -479,6 +481,7 @@ int run(const std::set<std::string>& parts, int max_log) {
     if (wanted("setup")) {
         expect(measure_generator_multiples(stream), "multiples of the generators, many");
     }
+    if (wanted("limits")) expect(measure_limits(max_log, stream), "evaluation, many constraints");
     if (parts.count("sweep") != 0) {
         for (int log_size : {12, 14, 16, 18, 20, 22, 24, 26}) {
             if (log_size > max_log) continue;

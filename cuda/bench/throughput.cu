@@ -118,27 +118,50 @@ __global__ void __launch_bounds__(128, 4) products(F* out) {
     out[blockIdx.x * blockDim.x + threadIdx.x] = s;
 }
 
+void print(const char* what, double giga_per_second) {
+    std::printf("{\"what\":\"throughput\",\"of\":\"%s\",\"giga_per_second\":%.1f}\n", what,
+                giga_per_second);
+}
+
 template <class Launch>
 void measure(const char* what, double operations, const Stream& stream, Launch launch) {
-    const double ms = median_ms(stream, 5, launch);
-    std::printf("{\"what\":\"throughput\",\"of\":\"%s\",\"giga_per_second\":%.1f}\n", what,
-                operations / ms * 1e-6);
+    print(what, operations / median_ms(stream, 5, launch) * 1e-6);
+}
+
+uint32_t multiprocessors() {
+    int device = 0, sms = 0;
+    check(cudaGetDevice(&device), "device");
+    check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
+    return uint32_t(sms);
 }
 
 }  // namespace
 
+double measured_multiply_adds(const Stream& stream) {
+    const uint32_t blocks = multiprocessors() * 16;
+    DeviceBuffer<uint32_t> out(size_t(blocks) * BLOCK, stream);
+    const double ms =
+        median_ms(stream, 5, [&] { mad_wide<<<blocks, BLOCK, 0, stream>>>(out.get()); });
+    return double(blocks) * BLOCK * ROUNDS * 64 / ms * 1e-6;
+}
+
+double measured_bandwidth(const Stream& stream) {
+    const size_t half = size_t(4) << 30;
+    DeviceBuffer<uint8_t> a(half, stream), b(half, stream);
+    const double ms = median_ms(stream, 5, [&] {
+        check(cudaMemcpyAsync(b.get(), a.get(), half, cudaMemcpyDeviceToDevice, stream), "copy");
+    });
+    return 2.0 * double(half) / ms * 1e-6;
+}
+
 void measure_throughput(const Stream& stream) {
-    int device = 0, sms = 0;
-    check(cudaGetDevice(&device), "device");
-    check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
-    const uint32_t blocks = uint32_t(sms) * 16, field_blocks = uint32_t(sms) * 32;
+    const uint32_t blocks = multiprocessors() * 16, field_blocks = multiprocessors() * 32;
     DeviceBuffer<Fp> out(size_t(blocks) * BLOCK, stream);
     auto* words = reinterpret_cast<uint32_t*>(out.get());
     const double threads = double(blocks) * BLOCK, field_threads = double(field_blocks) * 128;
     measure("32-bit multiply-add, low half", threads * ROUNDS * 64, stream,
             [&] { mad_low<<<blocks, BLOCK, 0, stream>>>(words); });
-    measure("32-bit multiply-add, 64-bit sum", threads * ROUNDS * 64, stream,
-            [&] { mad_wide<<<blocks, BLOCK, 0, stream>>>(words); });
+    print("32-bit multiply-add, 64-bit sum", measured_multiply_adds(stream));
     measure("32-bit multiply-add, 64-bit sum, carry chains of four", threads * ROUNDS * 64, stream,
             [&] { mad_carry<<<blocks, BLOCK, 0, stream>>>(words); });
     measure("double precision multiply-add", threads * ROUNDS * 64, stream,
@@ -154,15 +177,7 @@ void measure_throughput(const Stream& stream) {
             [&] { products<Fr, 1, false><<<field_blocks, 128, 0, stream>>>(frs); });
     measure("Fr product, two chains", field_threads * ROUNDS * 2, stream,
             [&] { products<Fr, 2, false><<<field_blocks, 128, 0, stream>>>(frs); });
-    const size_t half = size_t(4) << 30;
-    DeviceBuffer<uint8_t> a(half, stream), b(half, stream);
-    const double ms = median_ms(stream, 5, [&] {
-        check(cudaMemcpyAsync(b.get(), a.get(), half, cudaMemcpyDeviceToDevice, stream), "copy");
-    });
-    std::printf(
-        "{\"what\":\"throughput\",\"of\":\"device copy, bytes read and written\","
-        "\"giga_per_second\":%.1f}\n",
-        2.0 * double(half) / ms * 1e-6);
+    print("device copy, bytes read and written", measured_bandwidth(stream));
 }
 
 }  // namespace interlock

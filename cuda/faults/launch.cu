@@ -1,8 +1,8 @@
-// Launches that fail when a test asks for it: linked in front of the runtime's, in a library for tests
-// alone (`make faults`). Everything else in that library is the product's.
+// Launches that fail when a test asks for it: linked in front of the runtime's, in a library for
+// tests alone (`make faults`). Everything else in that library is the product's.
 //
-// A test writes a word to the file that INTERLOCK_TEST_FAULT names. The next launch takes the file away
-// and
+// A test writes a word to the file that INTERLOCK_TEST_FAULT names. The next launch takes the file
+// away and
 //   launch   asks for more threads in a block than any device has, so that the runtime refuses it;
 //   address  is followed by a kernel that writes where no memory is, which spoils the CUDA context.
 #include <cuda_runtime.h>

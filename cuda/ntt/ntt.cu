@@ -4,11 +4,10 @@
 #include <vector>
 
 #include "field/inverse.cuh"
+#include "ntt/pass.cuh"
 
 namespace interlock {
 namespace {
-
-constexpr int MAX_LOG_ROWS = 9;
 
 constexpr uint32_t BLOCK = 128;
 
@@ -30,19 +29,6 @@ struct Shape {
 };
 
 constexpr int COSET_LOW_BITS = 14;
-
-struct Tables {
-    const Fr *low, *high, *first, *small, *coset_low, *coset_high;
-    int low_bits;
-};
-
-struct Pass {
-    int log_size;              // of the whole transform
-    int log_rows;              // of this pass
-    int log_stride;            // product of the rows of the passes before
-    int log_columns;           // of a block
-    bool scale_in, scale_out;  // by the coset's powers
-};
 
 template <uint32_t PLANE>
 __device__ __forceinline__ Fr get(const uint4* shared, uint32_t at) {
