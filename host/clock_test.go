@@ -5,12 +5,9 @@ package host_test
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -118,46 +115,14 @@ var jump = func() *int64 {
 }()
 `
 
-// buildJumpy builds the plugin and this test with a wall clock that jumps.
-func buildJumpy(t *testing.T) (plugin, self string) {
+// jumpyFiles make the wall clock of a program jump.
+func jumpyFiles(t *testing.T) map[string]string {
 	source := filepath.Join(goTool(t, "env", "GOROOT"), "src", "time")
 	now := "\nfunc Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
-	return buildChanged(t, map[string]string{
+	return map[string]string{
 		filepath.Join(source, "time.go"): edited(t, filepath.Join(source, "time.go"), now, now+"\tsec += *jump\n"),
 		filepath.Join(source, "jump.go"): jumpyTime,
-	})
-}
-
-// buildChanged builds the plugin and this test with other source files in the place of some, or besides.
-func buildChanged(t *testing.T, files map[string]string) (plugin, self string) {
-	dir := t.TempDir()
-	replaced := map[string]string{}
-	for path, text := range files {
-		replaced[path] = filepath.Join(dir, fmt.Sprintf("%d.go", len(replaced)))
-		require.NoError(t, os.WriteFile(replaced[path], []byte(text), 0o600))
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
-	require.NoError(t, err)
-	overlayPath := filepath.Join(dir, "overlay.json")
-	require.NoError(t, os.WriteFile(overlayPath, overlay, 0o600))
-	plugin, self = filepath.Join(dir, host.PluginProgram), filepath.Join(dir, "host.test")
-	goTool(t, "build", "-overlay", overlayPath, "-o", plugin, "github.com/interlock-prover/interlock/plugin")
-	goTool(t, "test", "-c", "-overlay", overlayPath, "-o", self, ".")
-	return plugin, self
-}
-
-// edited gives the text of a source file with a part of it, which is there once, replaced.
-func edited(t *testing.T, path, part, by string) string {
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(string(text), part), "%s is not what it was", path)
-	return strings.Replace(string(text), part, by, 1)
-}
-
-func goTool(t *testing.T, args ...string) string {
-	out, err := exec.Command("go", args...).CombinedOutput()
-	require.NoError(t, err, "go %v: %s", args, out)
-	return strings.TrimSpace(string(out))
 }
 
 // jumpyWorld is a chaos world whose hosts and plugins have a jumpyClock.
@@ -174,7 +139,7 @@ type trueTool struct {
 
 func newJumpyWorld(t *testing.T) (*jumpyWorld, trueTool, jumpyClock) {
 	dir := t.TempDir()
-	plugin, self := buildJumpy(t)
+	plugin, self := buildChanged(t)
 	clock := jumpyClock{t, filepath.Join(dir, "clock")}
 	clock.jump(0)
 	params := filepath.Join(dir, "params")

@@ -45,7 +45,7 @@ func noSecretsInLogs(t *testing.T, isDetached bool) {
 	secretsPath, pluginLog := filepath.Join(dir, "secrets"), filepath.Join(dir, "plugin.log")
 	params, config := filepath.Join(dir, "params"), filepath.Join(dir, "config.hcl")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "log {\n  level = \"trace\"\n  file = %q\n}\n", pluginLog), 0o600))
-	plugin, self := buildTelling(t)
+	plugin, self := buildChanged(t)
 	tool := hosttest.Start(t, hosttest.Options{Options: host.Options{PluginPath: plugin, ParamsDir: params}})
 	window, winning := postRequest(t, tool, "window-2KiB", params), postRequest(t, tool, "winning-2KiB", params)
 
@@ -191,11 +191,11 @@ func formsOf(secret []byte) map[string][]byte {
 	return forms
 }
 
-// tellEnv names the file to which the programs of buildTelling write their secrets.
+// tellEnv names the file to which the programs of buildChanged write their secrets.
 const tellEnv = "INTERLOCK_TEST_SECRETS"
 
-// buildTelling builds the plugin and this test so that every blinding and every private key is written to a file too.
-func buildTelling(t *testing.T) (plugin, self string) {
+// tellingFiles have a program write every blinding and every private key to a file too.
+func tellingFiles(t *testing.T) map[string]string {
 	blinding := filepath.Join(filepath.Dir(goTool(t, "env", "GOMOD")), "prover", "groth16", "blinding.go")
 	ecdsa := filepath.Join(goTool(t, "env", "GOROOT"), "src", "crypto", "ecdsa")
 	const tell = `
@@ -216,7 +216,7 @@ func tell(kind, secret string) {
 	_ = f.Close()
 }
 `
-	return buildChanged(t, map[string]string{
+	return map[string]string{
 		blinding: edited(t, blinding, "\treturn b, nil\n", `
 	for _, x := range []*fr.Element{&b.r, &b.s} {
 		bytes := x.Bytes()
@@ -235,5 +235,5 @@ func GenerateKey(c elliptic.Curve, r io.Reader) (*PrivateKey, error) {
 	return key, err
 }
 `,
-	})
+	}
 }
