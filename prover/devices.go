@@ -71,9 +71,17 @@ func openHardware(c *config.Config, log hclog.Logger) (hardware, error) {
 	if err != nil {
 		return hardware{}, fmt.Errorf("gpu %q: %w", c.GPUs[0].ID, err)
 	}
+	h.cards, err = openCards(c.GPUs, infos, func(c cuda.Config) (card, error) { return library.Open(c) }, log)
+	return h, err
+}
+
+// openCards opens the cards that the configuration names among those that there
+// are. It fails if none can be opened.
+func openCards(gpus []config.GPU, infos []cuda.Info, open func(cuda.Config) (card, error), log hclog.Logger) ([]cardOrFault, error) {
+	var cards []cardOrFault
 	var errs []error
 	taken := map[int]config.GPUID{}
-	for _, g := range c.GPUs {
+	for _, g := range gpus {
 		opened := cardOrFault{}
 		index, err := findCard(infos, g.ID)
 		if other, twice := taken[index]; err == nil && twice {
@@ -81,7 +89,7 @@ func openHardware(c *config.Config, log hclog.Logger) (hardware, error) {
 		}
 		if err == nil {
 			taken[index] = g.ID
-			opened.card, err = library.Open(cuda.Config{
+			opened.card, err = open(cuda.Config{
 				Name: cardName(g.ID), Index: index, MemoryLimitBytes: int64(g.MemoryLimit), Workers: g.Workers, Log: log,
 			})
 		}
@@ -89,12 +97,12 @@ func openHardware(c *config.Config, log hclog.Logger) (hardware, error) {
 			opened = cardOrFault{err: fmt.Errorf("gpu %q: %w", g.ID, err)}
 			errs = append(errs, opened.err)
 		}
-		h.cards = append(h.cards, opened)
+		cards = append(cards, opened)
 	}
-	if len(errs) == len(c.GPUs) {
-		return hardware{}, errors.Join(errs...)
+	if len(errs) == len(gpus) {
+		return nil, errors.Join(errs...)
 	}
-	return h, nil
+	return cards, nil
 }
 
 // cardName is how a card is called in logs, status and timelines.

@@ -10,6 +10,8 @@
 //   - witness.go: witness workers compute witnesses, only so many and so many bytes ahead of the devices;
 //   - worker.go: several workers a device (two by default) prepare, run and finish partitions; only the device phase
 //     is under the device's interlock, so that one prepares or finishes while another computes;
+//   - fault.go: a device that fails is out of use until it passes a self-test, and its partitions go elsewhere, to the
+//     fallback or wait;
 //   - release.go: gives memory back beside the workers.
 //
 // What is proven and on what is none of its business: it sees a [Job] that can make and check witnesses and proofs, and
