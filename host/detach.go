@@ -418,7 +418,7 @@ func (s *Supervisor) submitDetached(h *Host, j *job) error {
 	if err != nil {
 		return err
 	}
-	request := j.passOn(vanilla)
+	request := s.passOn(j, vanilla)
 	request.ID = j.pluginID
 	if _, err := h.Submit(j.ctx, request); err != nil {
 		return err

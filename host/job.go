@@ -42,7 +42,7 @@ type job struct {
 	pluginID       string // its id in a detached plugin, which no other job ever has
 	partitionsDone int
 	stage          shared.Stage // the last that the plugin reported
-	sent           time.Time    // when the latest attempt began
+	sent           time.Time    // when the latest attempt passed it on; zero: it has not
 	isHandedOn     bool         // the plugin may have it
 	notBefore      time.Time
 	isSuspect      bool // a plugin died that may have been at work on it
@@ -334,7 +334,7 @@ func isBefore(a, b *job) bool {
 
 // send begins an attempt, under mu.
 func (s *Supervisor) send(j *job) {
-	j.state, j.stage, j.partitionsDone, j.isHandedOn, j.sent = jobInFlight, "", 0, false, time.Now()
+	j.state, j.stage, j.partitionsDone, j.isHandedOn, j.sent = jobInFlight, "", 0, false, time.Time{}
 	if j.pluginID == "" {
 		j.pluginID = s.pluginID(j)
 	}
@@ -380,7 +380,7 @@ func (s *Supervisor) try(h *Host, j *job) (shared.Result, error) {
 	if err != nil {
 		return shared.Result{}, err
 	}
-	return h.Prove(j.ctx, j.passOn(vanilla), func(p shared.Progress) {
+	return h.Prove(j.ctx, s.passOn(j, vanilla), func(p shared.Progress) {
 		if isUploading { // not any more, since the plugin reports
 			uploaded()
 			clear(vanilla) // this frees them, whoever still holds the slice
@@ -390,12 +390,15 @@ func (s *Supervisor) try(h *Host, j *job) (shared.Result, error) {
 }
 
 // passOn is the request as the plugin gets it. It is told the deadline by the wall clock of this moment.
-func (j *job) passOn(vanilla [][]byte) shared.Request {
-	r := j.request
+func (s *Supervisor) passOn(j *job, vanilla [][]byte) shared.Request {
+	r, now := j.request, time.Now()
 	r.Vanilla = vanilla
 	if !j.due.IsZero() {
-		r.Deadline = time.Now().Add(time.Until(j.due))
+		r.Deadline = now.Add(j.due.Sub(now))
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j.sent = now
 	return r
 }
 
@@ -524,13 +527,21 @@ func (s *Supervisor) settle(h *Host, j *job, result shared.Result, err error) {
 	}
 	if err == nil {
 		s.keeper.deaths = 0 // it was good for something
-		circuit, took := circuitOf(&j.request), time.Since(j.sent)
-		if fastest, isKnown := s.fastest[circuit]; !isKnown || took < fastest {
-			s.fastest[circuit] = took
-		}
+		s.noteTime(j)
 	}
 	s.mu.Unlock()
 	s.answer(j, result, err)
+}
+
+// noteTime notes how long a proof took, under mu. Of one that a detached plugin had from an earlier host nobody knows.
+func (s *Supervisor) noteTime(j *job) {
+	if j.sent.IsZero() {
+		return
+	}
+	circuit, took := circuitOf(&j.request), time.Since(j.sent)
+	if fastest, isKnown := s.fastest[circuit]; !isKnown || took < fastest {
+		s.fastest[circuit] = took
+	}
 }
 
 // survive notes that the plugin died that a job was in, under mu. It gives an error if the job has brought down too many.
