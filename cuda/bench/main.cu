@@ -2,10 +2,10 @@
 // standard output; exit code 0 only if every check held.
 //
 //   interlock-cuda-bench [check] [throughput] [ntt] [msm] [bits] [setup] [limits] [sweep]
-//                        [--max-log N]
+//                        [--min-log N] [--max-log N]
 //
-// check --max-log 6 is small enough for every tool of compute-sanitizer. Every measured result is
-// checked too.
+// check --max-log 6 is small enough for every tool of compute-sanitizer. --min-log is of transforms
+// alone. Every measured result is checked too.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -335,10 +335,10 @@ void check_all(int max_log, const Stream& stream) {
     passed("interface", before);
 }
 
-void measure_ntt(int max_log, const Stream& stream) {
+void measure_ntt(int min_log, int max_log, const Stream& stream) {
     for (int log_size : {19, 20, 22, 24, 26, 27}) {
         for (Twiddles twiddles : {Twiddles::WHOLE, Twiddles::SPLIT}) {
-            if (log_size > max_log) continue;
+            if (log_size < min_log || log_size > max_log) continue;
             const int before = failures;
             check_transform(log_size, Domain::SUBGROUP, twiddles, stream);
             check_transform(log_size, Domain::COSET, twiddles, stream);
@@ -452,14 +452,14 @@ std::vector<MsmPlan> plans(int log_size, std::initializer_list<int> multiples) {
     return p;
 }
 
-int run(const std::set<std::string>& parts, int max_log) {
+int run(const std::set<std::string>& parts, int min_log, int max_log) {
     const auto wanted = [&](const char* part) { return parts.empty() || parts.count(part) != 0; };
     check(cudaSetDevice(0), "choosing the device");
     MemoryPool pool(0, 0);
     const Stream stream(pool, 0);
     if (wanted("check")) check_all(max_log, stream);
     if (wanted("throughput")) measure_throughput(stream);
-    if (wanted("ntt")) measure_ntt(max_log, stream);
+    if (wanted("ntt")) measure_ntt(min_log, max_log, stream);
     if (wanted("msm")) {
         for (int log_size : {20, 22, 24, 26}) {
             if (log_size > max_log) continue;
@@ -502,16 +502,18 @@ int run(const std::set<std::string>& parts, int max_log) {
 
 int main(int argc, char** argv) {
     std::set<std::string> parts;
-    int max_log = 27;
+    int min_log = 0, max_log = 27;
     for (int i = 1; i < argc; i++) {
         if (std::strcmp(argv[i], "--max-log") == 0 && i + 1 < argc) {
             max_log = std::atoi(argv[++i]);
+        } else if (std::strcmp(argv[i], "--min-log") == 0 && i + 1 < argc) {
+            min_log = std::atoi(argv[++i]);
         } else {
             parts.insert(argv[i]);
         }
     }
     try {
-        return interlock::run(parts, max_log);
+        return interlock::run(parts, min_log, max_log);
     } catch (const interlock::DeviceError& e) {
         std::fprintf(stderr, "%s (asked for %zu bytes, %zu free)\n", e.what.c_str(), e.bytes_asked,
                      e.bytes_free);
