@@ -31,8 +31,10 @@ type card interface {
 	CheckCircuit(c *groth16.Circuit) error
 	// Probe returns nil if the card computes right.
 	Probe(ctx context.Context) error
-	// MemoryUsed is what proving takes of the card now, and the most it took.
+	// MemoryUsed is what proving takes of the card now, and the most it took;
+	// MemoryLimit is what it may take.
 	MemoryUsed() (used, peak int64)
+	MemoryLimit() int64
 	// Info describes the card.
 	Info() cuda.Info
 	// TemperatureCelsius is how hot the card is, if that is known.
@@ -58,7 +60,7 @@ type cardOrFault struct {
 
 // openHardware opens what the configuration names. It fails if it names cards and
 // none of them can be opened.
-func openHardware(c *config.Config, log hclog.Logger) (hardware, error) {
+func openHardware(ctx context.Context, c *config.Config, log hclog.Logger) (hardware, error) {
 	h := hardware{cpu: groth16.NewCPU("cpu", c.CPU.Threads)}
 	if len(c.GPUs) == 0 {
 		return h, nil
@@ -71,8 +73,21 @@ func openHardware(c *config.Config, log hclog.Logger) (hardware, error) {
 	if err != nil {
 		return hardware{}, fmt.Errorf("gpu %q: %w", c.GPUs[0].ID, err)
 	}
-	h.cards, err = openCards(c.GPUs, infos, func(c cuda.Config) (card, error) { return library.Open(c) }, log)
+	h.cards, err = openCards(c.GPUs, infos, func(c cuda.Config) (card, error) { return openCard(ctx, library, c) }, log)
 	return h, err
+}
+
+// openCard opens a card that passes a self-test: a library may be without kernels
+// for its kind.
+func openCard(ctx context.Context, library *cuda.Library, c cuda.Config) (*cuda.Device, error) {
+	opened, err := library.Open(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := opened.Probe(ctx); err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return opened, nil
 }
 
 // openCards opens the cards that the configuration names among those that there

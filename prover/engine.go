@@ -55,7 +55,7 @@ var _ shared.Plugin = (*Engine)(nil)
 // Open starts an engine as configured. paramsDir is where parameters are. It
 // loads what the configuration preloads before it returns.
 func Open(ctx context.Context, c *config.Config, paramsDir string, log hclog.Logger) (*Engine, error) {
-	h, err := openHardware(c, log)
+	h, err := openHardware(ctx, c, log)
 	if err != nil {
 		return nil, err
 	}

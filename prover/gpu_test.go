@@ -37,7 +37,7 @@ func gpuConfig(t *testing.T, memoryLimit config.ByteSize, labels ...string) *con
 func newGPUEngine(t *testing.T, dir string, c *config.Config, blind blinder) *Engine {
 	t.Helper()
 	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: os.Stderr})
-	h, err := openHardware(c, log)
+	h, err := openHardware(t.Context(), c, log)
 	require.NoError(t, err)
 	e, err := open(context.Background(), c, dir, log, h, blind)
 	require.NoError(t, err)
@@ -93,14 +93,14 @@ func TestGPUProofsAreTheOriginals(t *testing.T) {
 func TestGPUsShareOneQueue(t *testing.T) {
 	dir := setupOnGPU(t)
 	c := gpuConfig(t, 0, "0", "1")
-	h, err := openHardware(c, hclog.NewNullLogger())
+	h, err := openHardware(t.Context(), c, hclog.NewNullLogger())
 	require.NoError(t, err)
 	if h.cards[1].err != nil { // one card: twice, with half of its memory each
 		require.NoError(t, h.close())
 		c = gpuConfig(t, 40<<30, "0", "1")
 		h = hardware{}
 		for i := range 2 {
-			one, err := openHardware(gpuConfig(t, 40<<30, "0"), hclog.NewNullLogger())
+			one, err := openHardware(t.Context(), gpuConfig(t, 40<<30, "0"), hclog.NewNullLogger())
 			require.NoError(t, err)
 			h.cpu = one.cpu
 			h.cards = append(h.cards, one.cards[0])

@@ -52,7 +52,7 @@ func (d *device) status(in pipeline.DeviceStatus, p pipeline.Status) shared.Devi
 		info := d.card.Info()
 		used, _ := d.card.MemoryUsed()
 		s.Model, s.UUID = info.Name, info.UUID
-		s.MemoryTotalBytes, s.MemoryFreeBytes = uint64(info.MemoryBytes), uint64(max(0, info.MemoryBytes-used))
+		s.MemoryTotalBytes, s.MemoryFreeBytes = uint64(info.MemoryBytes), uint64(max(0, d.card.MemoryLimit()-used))
 		s.TemperatureCelsius, _ = d.card.TemperatureCelsius()
 	case d.Device == nil: // a card that could not be opened
 		s.Model, s.MemoryTotalBytes, s.MemoryFreeBytes = "", 0, 0

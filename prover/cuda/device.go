@@ -136,6 +136,9 @@ func (d *Device) MemoryUsed() (used, peak int64) {
 	return used, peak
 }
 
+// MemoryLimit is how much of the card's memory may be used.
+func (d *Device) MemoryLimit() int64 { return d.plan.limitBytes }
+
 // Footprint implements groth16.Device. KeyBytes is 0 if the key does not fit the
 // card beside a witness: then it is streamed, in every device phase anew.
 func (d *Device) Footprint(_ groth16.Source, c *groth16.Circuit) groth16.Footprint {
