@@ -141,7 +141,7 @@ func (w *chaosWorld) answers() map[string]bool {
 }
 
 func (w *chaosWorld) awaitAnswers(n int) {
-	require.Eventually(w.t, func() bool { return w.t.Failed() || len(w.answers()) >= n }, 3*time.Minute, 5*time.Millisecond)
+	require.Eventually(w.t, func() bool { return w.t.Failed() || len(w.answers()) >= n }, 10*time.Minute, 5*time.Millisecond)
 }
 
 // witnesses counts in a timeline's file how many witnesses were begun for each request, by the name that its caller gave.
