@@ -9,7 +9,7 @@ LDFLAGS := -s -w -X github.com/interlock-prover/interlock/shared.Version=$(VERSI
 STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI    := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help build demo test test-client test-browser soak conformance bench cuda cuda-toolchain cuda-release bench-gpu lint vuln generate fuzz clean
+.PHONY: help build demo test test-client test-browser soak conformance bench cuda cuda-toolchain cuda-release gpu-tests bench-gpu lint vuln generate fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,13 @@ cuda-release: ## bin/libinterlock_cuda.so for every card
 	$(MAKE) -C cuda -j $(shell nproc) all BUILD=../build/cuda-release ARCHS="$(CUDA_RELEASE)"
 	install -d $(BIN)
 	install -m 755 build/cuda-release/$(CUDA_LIBRARY) $(BIN)/
+
+gpu-tests: build cuda ## bin/*-gpu.test, the tests that need a card, for a machine without Go; PARTS="tests" of bench-gpu runs them
+	$(MAKE) -C cuda faults
+	install -m 755 build/cuda/libinterlock_cuda_faults.so $(BIN)/
+	CGO_ENABLED=0 $(GO) test -c -tags gpu -trimpath -ldflags '-s -w' -o $(BIN)/cuda-gpu.test ./prover/cuda
+	CGO_ENABLED=0 $(GO) test -c -tags gpu -trimpath -ldflags '-s -w' -o $(BIN)/prover-gpu.test ./prover
+	CGO_ENABLED=0 $(GO) test -c -tags gpu -trimpath -ldflags '-s -w' -o $(BIN)/host-gpu.test ./host
 
 # Everything it runs is in bin/ already, so that the machine with the card needs no compiler.
 bench-gpu: ## checks and measures cards with what is in bin/; PARTS="..." chooses

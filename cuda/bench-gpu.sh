@@ -8,6 +8,10 @@
 # or all; without any, kernels and small. Those of 32 GiB keep 44 GiB of
 # parameters in DIR and take minutes; limited is porep-32GiB on a card of 16 GiB.
 #
+# And, not among all: tests, which are those of `make gpu-tests`: proofs byte for
+# byte, and what goes wrong with a card, 200 times each; sanitizer, which needs
+# compute-sanitizer on PATH.
+#
 #   DEVICE=0         the card
 #   DIR=/dev/shm/... where parameters are (default: a directory that is removed)
 #   RUNS=3           how often a proof is timed
@@ -47,6 +51,16 @@ part() {
     limited) only stacked-proof; bench gpu-porep-32GiB --memory-limit 16GiB ;;
     update-32GiB) only empty-sector-update; bench gpu-update-32GiB ;;
     window-32GiB) only proof-of-spacetime; bench gpu-window-32GiB ;;
+    tests)
+      export INTERLOCK_CUDA_LIBRARY=$PWD/bin/libinterlock_cuda.so CUDA_VISIBLE_DEVICES=$device
+      for package in prover/cuda prover host; do
+        program=$PWD/bin/$(basename $package)-gpu.test
+        (cd $package && "$program" -test.v -test.run GPU) 2>&1 | tee -a "$out/gpu-tests.txt"
+      done ;;
+    sanitizer)
+      for tool in memcheck racecheck synccheck; do
+        CUDA_VISIBLE_DEVICES=$device compute-sanitizer --tool $tool --error-exitcode 9 bin/interlock-cuda-bench check --max-log 6 2>&1 | tee -a "$out/sanitizer.txt"
+      done ;;
     all) for name in kernels small porep-32GiB limited sectors-32GiB update-32GiB window-32GiB; do part $name; done ;;
     *) echo "there is no part $1" >&2; exit 2 ;;
   esac
