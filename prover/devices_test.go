@@ -77,7 +77,6 @@ func newFakeCard(index int, bytes int64) *fakeCard {
 }
 
 func (c *fakeCard) Memory() *interlock.Budget       { return c.budget }
-func (c *fakeCard) MemoryLimit() int64              { return c.budget.Capacity() }
 func (c *fakeCard) Info() cuda.Info                 { return c.info }
 func (c *fakeCard) TemperatureCelsius() (int, bool) { return 61, true }
 func (c *fakeCard) MemoryLimit() int64              { return c.budget.Capacity() }

@@ -425,6 +425,21 @@ func TestInvalidProofIsMadeAgainOnTheFallback(t *testing.T) {
 	}
 }
 
+// A proof from the fallback that does not verify is made again there, though the device is back by then.
+func TestInvalidProofOfTheFallback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newFakeDevice(t, "gpu")
+		d.badProbes = 2 // 3 s
+		config, cpu := standIn(t, always, d)
+		p := newPipeline(t, config)
+		mustProve(t, p, &fakeJob{id: "r", partitions: 1, witnessTime: 2 * time.Second,
+			fault: failing(shared.StageDevice, 0, "gpu", 1, broken("gpu")), corrupt: onceFor(0)})
+		require.Equal(t, []string{"r/0", "r/0"}, cpu.order())
+		require.Empty(t, outOfUse(p, 0))
+		closeEmpty(t, p)
+	})
+}
+
 // With the last device lost the process is about to end: nothing that is under way or comes then is answered before
 // Close, whatever the partitions failed of, and however many at once.
 func TestNothingIsAnsweredWhenTheProcessEnds(t *testing.T) {

@@ -63,12 +63,13 @@ func (p *Pipeline) deviceWorker(d *device, worker int) {
 	}
 }
 
-// takes tells whether t may go to d: not where it failed before, if another device can have it.
+// takes tells whether t may go to d: not where it failed before, if another device can have it. What is for the fallback
+// goes there even so.
 func (p *Pipeline) takes(d *device, t *task) bool {
 	if t.fallback != d.fallback || !d.inUse() || p.usable(d, t.request) != nil {
 		return false
 	}
-	return t.avoid != d || !p.anotherThan(d, t.request)
+	return d.fallback || t.avoid != d || !p.anotherThan(d, t.request)
 }
 
 // usable says why d can never take partitions of r, nil if it can now or later.
