@@ -69,12 +69,12 @@ func newGPURig(t *testing.T) *gpuRig {
 	t.Cleanup(r.endLog)
 	r.request, err = inputs.PoSt("winning-2KiB")
 	require.NoError(t, err)
-	t.Run("parameters", func(t *testing.T) {
+	require.True(t, t.Run("parameters", func(t *testing.T) {
 		o := hosttest.Options{Options: r.options(t, r.library, "")}
 		circuit := shared.CircuitRequest{Kind: r.request.Kind, SectorSize: r.request.SectorSize}
 		_, err := hosttest.Start(t, o).Toolbox().SetupParams(t.Context(), shared.SetupRequest{CircuitRequest: circuit, Dir: r.params}, nil)
 		require.NoError(t, err)
-	})
+	}))
 	r.verifier = hosttest.Start(t, hosttest.Options{Options: host.Options{PluginPath: r.program, ParamsDir: r.params, Logger: hclog.NewNullLogger()}})
 	_, _ = r.verifier.Toolbox().Verify(t.Context(), r.request, make([]byte, 192)) // both sides open what they keep open
 	return r
