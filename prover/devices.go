@@ -142,7 +142,7 @@ func (h *hardware) close() error {
 	var errs []error
 	for _, c := range h.cards {
 		if c.card != nil {
-			errs = append(errs, c.card.Close())
+			errs = append(errs, c.Close())
 		}
 	}
 	return errors.Join(errs...)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -204,6 +205,16 @@ func status(t *testing.T, e *Engine) shared.Status {
 	return s
 }
 
+// settled is the status once nobody uses parameters: what partitions took is given back after the answer.
+func settled(t *testing.T, e *Engine) (s shared.Status) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		s = status(t, e)
+		return !slices.ContainsFunc(s.Params, func(p shared.ParamsStatus) bool { return p.Users > 0 })
+	}, time.Minute, time.Millisecond)
+	return s
+}
+
 // smallest is a kind's circuit at 2 KiB.
 func smallest(kind shared.Kind) shared.CircuitRequest {
 	return shared.CircuitRequest{Kind: kind, SectorSize: shared.SectorSize2KiB}
@@ -240,7 +251,7 @@ func TestCardProofsAreTheOriginals(t *testing.T) {
 		require.Equal(t, hex.EncodeToString(want), hex.EncodeToString(got.Proof))
 
 		parameters := keyBytes(t, c.kind)
-		s := status(t, e)
+		s := settled(t, e)
 		require.EqualValues(t, i+1, s.Retries)
 		require.Zero(t, s.Fallbacks)
 		require.Len(t, s.Devices, 2, "the CPU does not stand in")
@@ -404,7 +415,7 @@ func TestCircuitTooLargeForTheCard(t *testing.T) {
 	got, err := e.Prove(t.Context(), request, nil)
 	require.NoError(t, err)
 	require.Equal(t, hex.EncodeToString(want), hex.EncodeToString(got.Proof))
-	s := status(t, e)
+	s := settled(t, e)
 	require.EqualValues(t, 1, s.Fallbacks)
 	require.Empty(t, s.Devices[0].OutOfUse)
 	require.Zero(t, gpu.made())
