@@ -212,7 +212,7 @@ func (p *Pipeline) redirect(r *request) {
 	}
 	stranded := func(t *task) bool { return !t.fallback && !served }
 	for _, t := range p.ready.take(func(t *task) bool { return t.request == r && (wrong(t) || stranded(t)) }) {
-		p.ahead.Signal()
+		p.leavePlace(t)
 		r.land(false)
 		p.sendBack(t)
 	}

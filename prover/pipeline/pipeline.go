@@ -75,10 +75,10 @@ type Pipeline struct {
 	ending         atomic.Bool // by onLost
 	memory         *interlock.Budget
 
-	pending   *queue               // partitions whose witness is not begun
-	admission *interlock.Lock      // of the witness worker that takes the next of them
-	ahead     *interlock.Semaphore // places for witnesses ahead of the devices
-	ready     *queue               // partitions whose witness waits for a device
+	pending   *queue          // partitions whose witness is not begun
+	admission *interlock.Lock // of the witness worker that takes the next of them
+	ahead     *places         // for witnesses ahead of the devices
+	ready     *queue          // partitions whose witness waits for a device
 
 	ctx        context.Context // of the workers; ends when no request is left after Close
 	stop       context.CancelFunc
@@ -126,7 +126,7 @@ func New(c Config) (*Pipeline, error) {
 		p.log = hclog.NewNullLogger()
 	}
 	witnessWorkers := orDefault(c.WitnessWorkers, 1)
-	p.ahead = interlock.NewSemaphore(orDefault(c.WitnessesAhead, witnessWorkers+len(c.Devices)))
+	p.ahead = newPlaces(orDefault(c.WitnessesAhead, witnessWorkers+len(c.Devices)))
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	for _, dc := range all {
 		d := &device{
@@ -378,7 +378,7 @@ func (p *Pipeline) answer(r *request, result shared.Result, err error) {
 		p.leave(t)
 	}
 	for _, t := range p.ready.take(ofR) {
-		p.ahead.Signal()
+		p.leavePlace(t)
 		p.leave(t)
 	}
 }

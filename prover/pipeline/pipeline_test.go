@@ -105,9 +105,9 @@ func TestPriorities(t *testing.T) {
 		for _, executed := range d.order() {
 			order = append(order, strings.Split(executed, "/")[0])
 		}
-		// The first request's two partitions were already past the queue: one at the device, one ahead of it.
-		require.Equal(t, []string{"first", "first", "critical1", "critical1", "critical2", "critical2",
-			"high1", "high1", "high2", "high2", "normal1", "normal1", "normal2", "normal2", "low1", "low1", "low2", "low2"}, order)
+		// The first request's first partition was at the device; its second had the only place ahead, which holds up nobody.
+		require.Equal(t, []string{"first", "critical1", "critical1", "critical2", "critical2",
+			"high1", "high1", "high2", "high2", "normal1", "normal1", "normal2", "normal2", "first", "low1", "low1", "low2", "low2"}, order)
 	})
 }
 
@@ -437,22 +437,22 @@ func TestStatus(t *testing.T) {
 
 		s := p.Status()
 		require.Equal(t, []QueueStatus{
-			{Kind: shared.KindWinningPoSt, Priority: shared.PriorityHigh, Pending: 2, InProgress: 1},
+			{Kind: shared.KindWinningPoSt, Priority: shared.PriorityHigh, Pending: 1, InProgress: 2},
 			{Kind: shared.KindWindowPoSt, Priority: shared.PriorityNormal, Pending: 6, InProgress: 3},
 		}, s.Queues)
 		require.Len(t, s.Requests, 2)
 		require.Equal(t, RequestStatus{
 			ID: "a", Kind: shared.KindWindowPoSt, SectorSize: shared.SectorSize2KiB, Priority: shared.PriorityNormal,
-			Stage: shared.StagePrepare, Partitions: 10, PartitionsDone: 1, Elapsed: 1500 * time.Millisecond,
+			Stage: shared.StageFinish, Partitions: 10, PartitionsDone: 1, Elapsed: 1500 * time.Millisecond,
 		}, s.Requests[0])
 		require.EqualValues(t, 100, s.HostMemoryBytes)
 		require.EqualValues(t, 30, s.HostMemoryUsedBytes)
 		workers := s.Devices[0].Workers
 		require.ElementsMatch(t, []WorkerStatus{
 			{RequestID: "a", Kind: shared.KindWindowPoSt, Partition: 1, Stage: shared.StageDevice, For: 485 * time.Millisecond},
-			{RequestID: "a", Kind: shared.KindWindowPoSt, Partition: 2, Stage: shared.StagePrepare, For: 475 * time.Millisecond},
+			{RequestID: "b", Kind: shared.KindWinningPoSt, Partition: 0, Stage: shared.StagePrepare, For: 475 * time.Millisecond},
 		}, workers)
-		require.Equal(t, []DeviceStatus{{Name: "gpu", MemoryBytes: 50, MemoryUsedBytes: 40, Waiting: 1, Workers: workers}}, s.Devices)
+		require.Equal(t, []DeviceStatus{{Name: "gpu", MemoryBytes: 50, MemoryUsedBytes: 20, Waiting: 1, Workers: workers}}, s.Devices)
 		closeEmpty(t, p)
 		require.Equal(t, Counts{Completed: 2}, p.Status().Counts)
 	})

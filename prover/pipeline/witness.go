@@ -34,14 +34,11 @@ func (p *Pipeline) witnessWorker(worker int) {
 // served meanwhile.
 func (p *Pipeline) mayBegin(t *task) bool { return t.fallback || p.served(t.request) }
 
-// admit waits for a place ahead of the devices, then for the partition that goes first, then for memory for it. One
-// worker at a time does.
+// admit waits for the partition that goes first, for a place for it ahead of the devices, then for memory. One worker at a
+// time does.
 func (p *Pipeline) admit(worker int) (*task, error) {
-	if err := p.ahead.Wait(p.ctx); err != nil {
-		return nil, err
-	}
 	for {
-		t, err := p.pending.pop(p.ctx, p.mayBegin)
+		t, err := p.pending.pop(p.ctx, func(t *task) bool { return p.mayBegin(t) && p.ahead.take(t) })
 		if err != nil {
 			return nil, err
 		}
@@ -50,6 +47,7 @@ func (p *Pipeline) admit(worker int) (*task, error) {
 			return t, nil
 		}
 		// One of higher priority came, or the request ended; then the queue does not take it back.
+		p.leavePlace(t)
 		if !p.enqueue(p.pending, t) {
 			p.leave(t)
 		}
@@ -90,7 +88,7 @@ func (p *Pipeline) synthesize(worker int, t *task) {
 	p.record(timeline.SynthEnd, t, "", worker)
 	r.spend(onWitness, began)
 	if err != nil {
-		p.ahead.Signal()
+		p.leavePlace(t)
 		r.land(false)
 		t.outcomes <- outcome{k: t.k, err: &StageError{RequestID: r.ID, Stage: shared.StageWitness, Partition: t.k, Err: err}}
 		p.leave(t)
@@ -98,7 +96,7 @@ func (p *Pipeline) synthesize(worker int, t *task) {
 	}
 	p.record(timeline.GPUQueue, t, "", timeline.None)
 	if !p.enqueue(p.ready, t) {
-		p.ahead.Signal()
+		p.leavePlace(t)
 		p.leave(t)
 	}
 }

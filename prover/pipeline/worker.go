@@ -58,7 +58,7 @@ func (p *Pipeline) deviceWorker(d *device, worker int) {
 		if err != nil {
 			return
 		}
-		p.ahead.Signal()
+		p.leavePlace(t)
 		p.carry(d, worker, t)
 	}
 }
