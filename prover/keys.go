@@ -61,7 +61,7 @@ func (e *Engine) key(ctx context.Context, c *circuit) (*key, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.log.Info("opened parameters", "set", k.set.ID, "took", k.loadTime)
+		e.log.Info("opened parameters", "set", k.set.ID, "took", k.loadTime.Round(time.Millisecond).String())
 		if k.insecure {
 			e.log.Warn("these are INSECURE development parameters: anyone can forge proofs for them", "file", k.file.Name())
 		}

@@ -82,6 +82,9 @@ func (e *Engine) SetupParams(ctx context.Context, r shared.SetupRequest, progres
 	if err != nil {
 		return shared.SetupResult{}, atBoundary(err)
 	}
+	for _, path := range made.Removed {
+		e.log.Warn("removed what a setup that was killed had left", "file", path)
+	}
 	return shared.SetupResult{
 		ParamsPath: made.ParamsPath, VKPath: made.VKPath,
 		ParamsSHA256: made.ParamsSHA256, VKSHA256: made.VKSHA256,

@@ -83,8 +83,12 @@ func newParamsVerifyCommand(s streams, g *globals) *cobra.Command {
 			if r.Kind != 0 {
 				circuit = fmt.Sprintf("%s %s", r.Kind, r.SectorSize)
 			}
-			fmt.Fprintf(s.out, "ok  %s\nparameter set  %s\nfor  %s\nbytes  %d\nsha256  %s\nblake2b  %s\npoints  IC %d, H %d, L %d, A %d, B in G1 %d, B in G2 %d\n",
-				r.Path, r.ParameterSet, circuit, r.Bytes, r.SHA256, r.Blake2b, r.IC, r.H, r.L, r.A, r.BG1, r.BG2)
+			points := fmt.Sprintf("IC %d, H %d, L %d, A %d, B in G1 %d, B in G2 %d", r.IC, r.H, r.L, r.A, r.BG1, r.BG2)
+			if r.H == 0 { // no parameter file is without
+				points = fmt.Sprintf("IC %d, a verifying key", r.IC)
+			}
+			fmt.Fprintf(s.out, "ok  %s\nparameter set  %s\nfor  %s\nbytes  %d\nsha256  %s\nblake2b  %s\npoints  %s\n",
+				r.Path, r.ParameterSet, circuit, r.Bytes, r.SHA256, r.Blake2b, points)
 			if r.Listed {
 				fmt.Fprintln(s.out, "listed in the manifest")
 			}
