@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/interlock-prover/interlock/host"
 	"github.com/interlock-prover/interlock/host/hosttest"
+	"github.com/interlock-prover/interlock/host/hosttest/ownfs"
 	"github.com/interlock-prover/interlock/host/journal"
 	"github.com/interlock-prover/interlock/shared"
 )
@@ -75,36 +75,12 @@ func pidOf(t testing.TB, s *host.Supervisor) int {
 // While the disk is full, requests are refused with a typed error, those under way are answered, and their answers are
 // written down as soon as there is room, without a restart. It runs in a process with a file system of its own.
 func TestHostOnFullDisk(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleEnv+"=host on a full disk", "DISK="+t.TempDir(), hosttest.EnvState+"="+t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := cmd.CombinedOutput()
-	if errors.Is(err, syscall.EPERM) || cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exitNoMount {
-		t.Skipf("this machine lets nobody mount a file system: %v %s", err, out)
-	}
-	require.NoError(t, err, string(out))
-	require.Contains(t, string(out), "an answer could not be written and is kept in memory until it can")
+	out := ownfs.Run(t, roleEnv+"=host on a full disk", hosttest.EnvState+"="+t.TempDir())
+	require.Contains(t, out, "an answer could not be written and is kept in memory until it can")
 }
 
-const exitNoMount = 3
-
 func hostOnFullDisk() int {
-	dir := os.Getenv("DISK")
-	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
-		fmt.Println(err)
-		return exitNoMount
-	}
-	if err := fullDisk(dir); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	return 0
+	return ownfs.Main("1m", fullDisk)
 }
 
 func fullDisk(dir string) error {

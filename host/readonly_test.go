@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,6 +18,7 @@ import (
 	"github.com/interlock-prover/interlock/examples/inputs"
 	"github.com/interlock-prover/interlock/host"
 	"github.com/interlock-prover/interlock/host/hosttest"
+	"github.com/interlock-prover/interlock/host/hosttest/ownfs"
 	"github.com/interlock-prover/interlock/shared"
 )
 
@@ -28,43 +28,21 @@ func init() { roles["host with read-only parameters"] = hostWithReadOnlyParams }
 // not be noted is said once. A setup there is refused at once, with what to do. It runs in a process with a file system
 // of its own.
 func TestConformanceReadOnlyParameters(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
 	program := hosttest.Build(t, "github.com/interlock-prover/interlock/plugin")
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleEnv+"=host with read-only parameters", "DISK="+t.TempDir(), "JOURNAL="+t.TempDir(), "PLUGIN="+program)
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := cmd.CombinedOutput()
-	if errors.Is(err, syscall.EPERM) || cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exitNoMount {
-		t.Skipf("this machine lets nobody mount a file system: %v %s", err, out)
-	}
-	require.NoError(t, err, string(out))
+	out := ownfs.Run(t, roleEnv+"=host with read-only parameters", "JOURNAL="+t.TempDir(), "PLUGIN="+program)
 	t.Logf("%s", out)
 	const note = "a parameter file will be checked again"
-	require.Equal(t, 1, strings.Count(string(out), note), string(out))
-	for line := range strings.Lines(string(out)) {
+	require.Equal(t, 1, strings.Count(out, note), out)
+	for line := range strings.Lines(out) {
 		if strings.Contains(line, note) {
 			require.Contains(t, line, "cannot be written: read-only file system (make its directory writable")
 		}
 	}
-	require.Contains(t, string(out), "checked every point of a parameter file")
+	require.Contains(t, out, "checked every point of a parameter file")
 }
 
 func hostWithReadOnlyParams() int {
-	dir := os.Getenv("DISK")
-	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=64m"); err != nil {
-		fmt.Println(err)
-		return exitNoMount
-	}
-	if err := readOnlyParams(dir); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	return 0
+	return ownfs.Main("64m", readOnlyParams)
 }
 
 func readOnlyParams(dir string) error {

@@ -17,10 +17,7 @@ func restrictCPUs(cpus config.CPUSet) error {
 	if len(cpus) == 0 {
 		return nil
 	}
-	var mask unix.CPUSet
-	for _, cpu := range cpus {
-		mask.Set(cpu)
-	}
+	mask := maskOf(cpus)
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return fmt.Errorf("listing this process's threads: %w", err)
@@ -36,4 +33,35 @@ func restrictCPUs(cpus config.CPUSet) error {
 	}
 	runtime.GOMAXPROCS(len(cpus))
 	return nil
+}
+
+// onCPUs runs fn on the given CPUs; an empty set is all of this process's. A
+// thread that cannot be given back its own CPUs ends with its goroutine.
+func onCPUs(cpus config.CPUSet, fn func() error) error {
+	if len(cpus) == 0 {
+		return fn()
+	}
+	runtime.LockOSThread()
+	var before unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("asking on which CPUs a thread runs: %w", err)
+	}
+	defer func() {
+		if unix.SchedSetaffinity(0, &before) == nil {
+			runtime.UnlockOSThread()
+		}
+	}()
+	mask := maskOf(cpus)
+	if err := unix.SchedSetaffinity(0, &mask); err != nil {
+		return fmt.Errorf("running on CPUs %s: %w", cpus, err)
+	}
+	return fn()
+}
+
+func maskOf(cpus config.CPUSet) (mask unix.CPUSet) {
+	for _, cpu := range cpus {
+		mask.Set(cpu)
+	}
+	return mask
 }

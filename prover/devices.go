@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 
 	"github.com/hashicorp/go-hclog"
-	"golang.org/x/sys/unix"
 
 	"github.com/interlock-prover/interlock/prover/cuda"
 	"github.com/interlock-prover/interlock/prover/groth16"
@@ -262,7 +260,7 @@ func (d *device) Probe(ctx context.Context) error {
 func (d *device) Prepare(ctx context.Context, pj pipeline.Job, k int, pw pipeline.Witness) (pipeline.Phase, error) {
 	j, w := pj.(*job), pw.(*assignment) // both made in this package
 	var work groth16.Work
-	err := d.onCPUs(func() (err error) {
+	err := onCPUs(d.cpus, func() (err error) {
 		work, err = d.Device.Prepare(ctx, j.key.file, j.circuit.groth, w.Witness)
 		return err
 	})
@@ -287,27 +285,6 @@ func (d *device) explain(err error) error {
 	return err
 }
 
-// onCPUs runs fn on the CPUs of the device.
-func (d *device) onCPUs(fn func() error) error {
-	if len(d.cpus) == 0 {
-		return fn()
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var before, mine unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return fmt.Errorf("asking on which CPUs a thread runs: %w", err)
-	}
-	for _, cpu := range d.cpus {
-		mine.Set(cpu)
-	}
-	if err := unix.SchedSetaffinity(0, &mine); err != nil {
-		return fmt.Errorf("running on CPUs %s: %w", d.cpus, err)
-	}
-	defer unix.SchedSetaffinity(0, &before) //nolint:errcheck // a set that it had
-	return fn()
-}
-
 // phase is one partition on a device.
 type phase struct {
 	groth16.Work
@@ -317,7 +294,7 @@ type phase struct {
 
 // Execute implements pipeline.Phase.
 func (p *phase) Execute(ctx context.Context) error {
-	return p.device.explain(p.device.onCPUs(func() error { return p.Work.Execute(ctx) }))
+	return p.device.explain(onCPUs(p.device.cpus, func() error { return p.Work.Execute(ctx) }))
 }
 
 // Finish implements pipeline.Phase.

@@ -570,7 +570,7 @@ func TestDeviceRunsOnItsCPUs(t *testing.T) {
 	done := errors.New("done")
 	var inside unix.CPUSet
 	var thread int
-	err := d.onCPUs(func() error {
+	err := onCPUs(d.cpus, func() error {
 		thread = unix.Gettid()
 		require.NoError(t, unix.SchedGetaffinity(0, &inside))
 		return done
@@ -582,6 +582,6 @@ func TestDeviceRunsOnItsCPUs(t *testing.T) {
 	require.NoError(t, unix.SchedGetaffinity(thread, &after))
 	require.Equal(t, all, after)
 
-	err = (&device{cpus: config.CPUSet{1 << 14}}).onCPUs(func() error { t.Error("ran"); return nil })
+	err = onCPUs(config.CPUSet{1 << 14}, func() error { t.Error("ran"); return nil })
 	require.ErrorContains(t, err, "running on CPUs 16384")
 }

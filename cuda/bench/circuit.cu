@@ -493,17 +493,6 @@ std::string check_proof(const Stream& stream) {
 }
 
 template <class F>
-Affine<F> encoded_point(const Affine<F>& p) {
-    constexpr size_t PARTS = sizeof(p) / sizeof(Fp);
-    Fp in[PARTS], out[PARTS];
-    std::memcpy(in, &p, sizeof(p));
-    for (size_t i = 0; i < PARTS; i++) out[i] = encoded(in[PARTS == 4 ? i ^ 1 : i]);
-    Affine<F> bytes;
-    std::memcpy(&bytes, out, sizeof(bytes));
-    return bytes;
-}
-
-template <class F>
 std::string check_encoded_group(const Stream& stream) {
     constexpr size_t N = 300, AT = 20;
     DeviceBuffer<Affine<F>> points(N, stream);

@@ -1,8 +1,11 @@
 // Inputs made on the device, of which the right result is known.
 #pragma once
 
+#include <cstring>
+
 #include "curve/point.cuh"
 #include "device/device.cuh"
+#include "setup/digits.cuh"
 
 namespace interlock {
 
@@ -35,6 +38,18 @@ void fill_samples(Fr* values, size_t count, uint64_t seed, const Stream& stream)
 // bases[i] = sample_multiple(seed, i) * generator.
 template <class F>
 void fill_bases(Affine<F>* bases, size_t count, uint64_t seed, const Stream& stream);
+
+// A point as parameter files hold it, in the place of one in memory.
+template <class F>
+Affine<F> encoded_point(const Affine<F>& p) {
+    constexpr size_t PARTS = sizeof(p) / sizeof(Fp);
+    Fp in[PARTS], out[PARTS];
+    std::memcpy(in, &p, sizeof(p));
+    for (size_t i = 0; i < PARTS; i++) out[i] = encoded(in[PARTS == 4 ? i ^ 1 : i]);
+    Affine<F> bytes;
+    std::memcpy(&bytes, out, sizeof(bytes));
+    return bytes;
+}
 
 // The sum over i of scalars[i] * sample_multiple(seed, i); form as kept.
 Fr weighted_sum(const Fr* scalars, size_t count, uint64_t seed, const Stream& stream);

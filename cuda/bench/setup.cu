@@ -16,14 +16,7 @@ namespace {
 // The encoding of k times the generator.
 template <class F>
 Affine<F> encoded_multiple(const Fr& k) {
-    const Affine<F> p = multiply(generator<F>(), k.to_canonical().v, Fr::LIMBS).to_affine();
-    constexpr size_t PARTS = sizeof(p) / sizeof(Fp);
-    Fp in[PARTS], out[PARTS];
-    std::memcpy(in, &p, sizeof(p));
-    for (size_t i = 0; i < PARTS; i++) out[i] = encoded(in[PARTS == 4 ? i ^ 1 : i]);
-    Affine<F> bytes;
-    std::memcpy(&bytes, out, sizeof(bytes));
-    return bytes;
+    return encoded_point(multiply(generator<F>(), k.to_canonical().v, Fr::LIMBS).to_affine());
 }
 
 template <class F>

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/interlock-prover/interlock/host/hosttest/ownfs"
 	"github.com/interlock-prover/interlock/shared"
 )
 
@@ -349,35 +349,11 @@ func TestUnusableDirectory(t *testing.T) {
 // On a full disk, and on one that has become read-only, requests are refused with a typed error and nothing is lost; with
 // room again, the same journal works on. It runs in a process with a file system of its own.
 func TestFullDisk(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleEnv+"=full disk", "DISK="+t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := cmd.CombinedOutput()
-	if errors.Is(err, syscall.EPERM) || cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == exitNoMount {
-		t.Skipf("this machine lets nobody mount a file system: %v %s", err, out)
-	}
-	require.NoError(t, err, string(out))
+	ownfs.Run(t, roleEnv+"=full disk")
 }
 
-const exitNoMount = 3
-
 func onFullDisk() int {
-	dir := os.Getenv("DISK")
-	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=512k"); err != nil {
-		fmt.Println(err)
-		return exitNoMount
-	}
-	if err := fullDisk(dir); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	return 0
+	return ownfs.Main("512k", fullDisk)
 }
 
 func fullDisk(dir string) error {
