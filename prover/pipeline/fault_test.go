@@ -430,11 +430,19 @@ func TestInvalidProofOfTheFallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeDevice(t, "gpu")
 		d.badProbes = 2 // 3 s
-		config, cpu := standIn(t, always, d)
+		config, cpu := standIn(t, shared.PriorityHigh, d)
 		p := newPipeline(t, config)
-		mustProve(t, p, &fakeJob{id: "r", partitions: 1, witnessTime: 2 * time.Second,
-			fault: failing(shared.StageDevice, 0, "gpu", 1, broken("gpu")), corrupt: onceFor(0)})
+		// Another request, which waits for the device, finds the fault: so r goes to the fallback from the start.
+		other := &fakeJob{id: "other", priority: shared.PriorityNormal, partitions: 1,
+			fault: failing(shared.StageDevice, 0, "gpu", 1, broken("gpu"))}
+		require.NoError(t, p.Submit(other.request()))
+		time.Sleep(100 * time.Millisecond)
+		require.NotEmpty(t, outOfUse(p, 0))
+		mustProve(t, p, &fakeJob{id: "r", priority: shared.PriorityHigh, partitions: 1, witnessTime: 2 * time.Second, corrupt: onceFor(0)})
 		require.Equal(t, []string{"r/0", "r/0"}, cpu.order())
+		result, err := p.Await(t.Context(), "other")
+		require.NoError(t, err)
+		require.Equal(t, other.whole(), result.Proof)
 		require.Empty(t, outOfUse(p, 0))
 		closeEmpty(t, p)
 	})
