@@ -324,15 +324,15 @@ func (p *phase) Measurements() []pipeline.Measurement {
 	return out
 }
 
-// multiplier makes the points of parameters: a card if there is one, else nil, the
-// CPU.
-func (e *Engine) multiplier() params.Multiplier {
+// multiplier makes the points of parameters, on a card that is not lost if there
+// is one; else it is nil, for the CPU.
+func (e *Engine) multiplier() (m params.Multiplier, of *device) {
 	for _, d := range e.devices {
-		if card, ok := d.card.(*cuda.Device); ok {
-			return card.Multiplier()
+		if card, ok := d.card.(*cuda.Device); ok && !e.isLost(d) {
+			return card.Multiplier(), d
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // lose notes that a device is lost, and tells whether the process is to end for

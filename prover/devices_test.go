@@ -29,6 +29,7 @@ type fakeCard struct {
 	info           cuda.Info
 	budget         *interlock.Budget
 	maxConstraints int // of a circuit that it has room for; 0 for any
+	inPreload      *faults
 	inPrepare      *faults
 	inExecute      *faults
 
@@ -108,6 +109,13 @@ func (c *fakeCard) Probe(context.Context) error {
 		return &cuda.Error{Kind: cuda.DeviceFailed, Device: c.Name(), Doing: "testing itself", Message: "computes wrong"}
 	}
 	return nil
+}
+
+func (c *fakeCard) Preload(ctx context.Context, key groth16.Source, circuit *groth16.Circuit) error {
+	if err := c.inPreload.next(c.Name(), "loading parameters"); err != nil {
+		return err
+	}
+	return c.Device.Preload(ctx, key, circuit)
 }
 
 func (c *fakeCard) Prepare(ctx context.Context, key groth16.Source, circuit *groth16.Circuit, w *witness.Witness) (groth16.Work, error) {
@@ -386,6 +394,24 @@ func TestLostCards(t *testing.T) {
 	s = status(t, e)
 	require.Zero(t, s.Failed)
 	require.Len(t, s.Jobs, 2)
+}
+
+// A card that fails while parameters are loaded on request is tested, and one that is lost ends the process, as in proving.
+func TestCardFailsInPreload(t *testing.T) {
+	gpu := newFakeCard(0, 1<<30)
+	gpu.inPreload = faultsOf(cuda.DeviceFailed, cuda.DeviceLost)
+	e := newCardEngine(t, cardConfig(config.FallbackNever, 1), referenceBlinding, gpu)
+	_, err := e.Preload(t.Context(), smallest(shared.KindWinningPoSt))
+	require.ErrorContains(t, err, "loading parameters")
+	request, want := loadCase(t, "winning-2KiB")
+	result, err := e.Prove(t.Context(), request, nil)
+	require.NoError(t, err)
+	require.Equal(t, want, result.Proof)
+	require.EqualValues(t, 1, status(t, e).Devices[0].Faults)
+
+	_, err = e.Preload(t.Context(), smallest(shared.KindWinningPoSt))
+	require.Error(t, err)
+	require.ErrorContains(t, <-e.Lost(), "loading parameters")
 }
 
 // A circuit that the card has no room for is refused by name, or proven by the CPU if that may stand in.

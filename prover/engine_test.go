@@ -343,3 +343,21 @@ func TestPreload(t *testing.T) {
 	var wrong *shared.ParamsError
 	require.ErrorAs(t, err, &wrong)
 }
+
+// A deadline is kept by the clock that nobody sets, so that a clock that jumps changes no margin.
+func TestDeadlineIsMonotonic(t *testing.T) {
+	e := newEngine(t, t.TempDir(), randomBlinding)
+	r, _ := loadCase(t, "winning-2KiB")
+	r.Deadline = time.Now().Add(time.Hour).Round(0)
+	accepted, err := e.accept(r)
+	require.NoError(t, err)
+	require.Contains(t, accepted.Deadline.String(), "m=+", "it has a reading of the monotonic clock")
+	require.WithinDuration(t, r.Deadline, accepted.Deadline, time.Second)
+	accepted.Payload.Release()
+
+	r.Deadline = time.Time{}
+	accepted, err = e.accept(r)
+	require.NoError(t, err)
+	require.True(t, accepted.Deadline.IsZero())
+	accepted.Payload.Release()
+}

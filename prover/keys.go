@@ -176,7 +176,9 @@ func (e *Engine) preload(ctx context.Context, b blueprint) (alreadyLoaded bool, 
 			continue
 		}
 		alreadyLoaded = alreadyLoaded && p.loaded()
-		if err := p.load(ctx, k.file, c.groth); err != nil {
+		err := p.device.explain(p.load(ctx, k.file, c.groth))
+		e.pipeline.Observe(p.device.name, err)
+		if err != nil {
 			return false, err
 		}
 	}

@@ -78,7 +78,12 @@ func (e *Engine) SetupParams(ctx context.Context, r shared.SetupRequest, progres
 		return shared.SetupResult{}, err
 	}
 	e.log.Warn("making INSECURE development parameters", "set", b.set().ID, "dir", r.Dir)
-	made, err := b.set().SetupInsecure(ctx, c.groth, r.Dir, e.multiplier(), reporter(start, "points made", progress))
+	multiplier, on := e.multiplier()
+	made, err := b.set().SetupInsecure(ctx, c.groth, r.Dir, multiplier, reporter(start, "points made", progress))
+	if on != nil {
+		err = on.explain(err)
+		e.pipeline.Observe(on.name, err)
+	}
 	if err != nil {
 		return shared.SetupResult{}, atBoundary(err)
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/interlock-prover/interlock/prover/interlock"
@@ -13,6 +14,14 @@ const (
 	firstProbeWait = time.Second
 	maxProbeWait   = time.Minute
 )
+
+// probeLimit is how long a self-test may take, which is some milliseconds on a card that works. One that hangs does not
+// heed its context, and only a new process gets its card back: it counts as lost.
+const probeLimit = time.Minute
+
+// faultTries is how often a partition is tried on devices that fail, where nothing may stand in for them. The waits for
+// self-tests between them make a minute, in which another program may give back what it has of a card's memory.
+const faultTries = 8
 
 // probeWait is how long after a device's n-th fault or failed self-test in a row, counted from 1, its next self-test comes.
 func probeWait(n int) time.Duration {
@@ -98,7 +107,7 @@ func (p *Pipeline) revive(d *device) {
 			wait.Stop()
 			return
 		}
-		err := interlock.Protect(func() error { return d.Probe(d.ctx) })
+		err := p.probe(d)
 		switch {
 		case err == nil:
 			d.mu.Lock()
@@ -119,6 +128,40 @@ func (p *Pipeline) revive(d *device) {
 		d.mu.Unlock()
 		p.log.Error("a device failed its self-test", "device", d.name, "error", err)
 		p.stateChanged()
+	}
+}
+
+// probe is a device's self-test within probeLimit.
+func (p *Pipeline) probe(d *device) error {
+	tested := make(chan error, 1)
+	p.workers.Go(func() { tested <- interlock.Protect(func() error { return d.Probe(d.ctx) }) })
+	limit := time.NewTimer(probeLimit)
+	defer limit.Stop()
+	select {
+	case err := <-tested:
+		return err
+	case <-limit.C:
+		return &DeviceLostError{Device: d.name, Err: fmt.Errorf("its self-test has not ended within %s", probeLimit)}
+	}
+}
+
+// Observe tells the pipeline how a use of a device ended that it did not make itself, such as loading parameters: the
+// fault of a device takes it out of use as it does in proving.
+func (p *Pipeline) Observe(device string, err error) {
+	p.mu.Lock()
+	closing := p.closing
+	if !closing {
+		p.conductors.Add(1) // the workers stay until this is seen to
+	}
+	p.mu.Unlock()
+	if closing {
+		return
+	}
+	defer p.conductors.Done()
+	for _, d := range p.devices {
+		if d.name == device && isFault(err) {
+			p.heed(d, err)
+		}
 	}
 }
 
@@ -243,8 +286,9 @@ func (p *Pipeline) enqueue(q *queue, t *task) bool {
 }
 
 // again says where a partition that failed goes, having been tried so often. Once more to another device, or to the same
-// one where it was the device's fault and there is no other; after that, for a device's fault, to the fallback. Where
-// the process is about to end for a lost device, it waits for that.
+// one where it was the device's fault and there is no other; after that, for a device's fault, to the fallback or, where
+// there is none for it, to devices up to faultTries. Where the process is about to end for a lost device, it waits for
+// that.
 func (a *assembly) again(o outcome, tries int) (fallback, ok bool) {
 	if o.device == nil || o.device.fallback {
 		return false, false
@@ -256,5 +300,8 @@ func (a *assembly) again(o outcome, tries int) (fallback, ok bool) {
 	if tries == 1 && (a.p.anotherThan(o.device, a.r) || fault && a.p.anyFor(a.r) == nil) {
 		return false, true
 	}
-	return true, fault && a.p.mayFallBack(a.r)
+	if fault && a.p.mayFallBack(a.r) {
+		return true, true
+	}
+	return false, fault && tries < faultTries && a.p.anyFor(a.r) == nil
 }

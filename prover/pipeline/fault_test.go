@@ -49,10 +49,10 @@ const (
 func outOfUse(p *Pipeline, device int) string { return p.Status().Devices[device].OutOfUse }
 
 // The only device fails wherever: it is tested at once, takes nothing while it is, and makes the partition again. If that
-// fails too so does the request, with both faults, and the next one is proven.
+// fails time and again so does the request, with all the faults, and the next one is proven.
 func TestFaultOfTheOnlyDevice(t *testing.T) {
 	for _, stage := range deviceStages {
-		for times := range int32(3) {
+		for _, times := range []int32{0, 1, faultTries - 1, faultTries} {
 			t.Run(fmt.Sprintf("%s,times=%d", stage, times), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var log bytes.Buffer
@@ -84,7 +84,7 @@ func TestFaultOfTheOnlyDevice(t *testing.T) {
 							require.Equal(t, failed, began, "at once")
 						}
 						mu.Unlock()
-						require.NoError(t, sleep(ctx, time.Minute))
+						require.NoError(t, sleep(ctx, probeLimit-time.Millisecond))
 						mu.Lock()
 						defer mu.Unlock()
 						for _, at := range begun {
@@ -93,21 +93,21 @@ func TestFaultOfTheOnlyDevice(t *testing.T) {
 						return nil
 					}
 					result, err := p.Prove(t.Context(), j.request(), nil)
-					if times < 2 {
+					if times < faultTries {
 						require.NoError(t, err)
 						require.Equal(t, j.whole(), result.Proof)
 					} else {
 						require.Zero(t, result)
 						require.ErrorAs(t, err, new(*DeviceFaultError))
 						require.ErrorIs(t, err, errFault)
-						require.Equal(t, 2, bytes.Count([]byte(err.Error()), []byte("partition 1, "+string(stage)+" on gpu")), err)
+						require.Equal(t, faultTries, bytes.Count([]byte(err.Error()), []byte("partition 1, "+string(stage)+" on gpu")), err)
 					}
 					mustProve(t, p, &fakeJob{id: "next", partitions: 3})
 					s := p.Status()
 					require.Empty(t, s.Devices[0].OutOfUse)
 					require.EqualValues(t, times, s.Devices[0].Faults)
-					require.EqualValues(t, min(times, 1), s.Retries)
-					require.Equal(t, times == 2, s.Failed == 1)
+					require.EqualValues(t, min(times, faultTries-1), s.Retries)
+					require.Equal(t, times == faultTries, s.Failed == 1)
 					closeEmpty(t, p)
 					require.Len(t, d.probed, int(times))
 					require.Equal(t, int(times), bytes.Count(log.Bytes(), []byte("out of use until a self-test succeeds")))
@@ -167,13 +167,49 @@ func TestFaultsInARow(t *testing.T) {
 		d := newFakeDevice(t, "gpu")
 		p := newPipeline(t, Config{Devices: onDevices(d), Log: hclog.NewNullLogger()})
 		began := time.Now()
-		for i := range 3 {
-			_, err := p.Prove(t.Context(), (&fakeJob{id: fmt.Sprint(i), partitions: 1, fault: failing(shared.StagePrepare, 0, "gpu", 2, broken("gpu"))}).request(), nil)
-			require.ErrorIs(t, err, errFault)
-		}
-		mustProve(t, p, &fakeJob{id: "last", partitions: 1})
-		require.Equal(t, []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second, 15 * time.Second, 31 * time.Second}, d.probes(began))
+		mustProve(t, p, &fakeJob{id: "seven", partitions: 1, fault: failing(shared.StagePrepare, 0, "gpu", faultTries-1, broken("gpu"))})
+		const s = time.Second
+		require.Equal(t, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s, 63 * s}, d.probes(began))
 		closeEmpty(t, p)
+	})
+}
+
+// A self-test that does not end makes the device a lost one, which does not hold up what other devices can prove.
+func TestSelfTestHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newFakeDevice(t, "a"), newFakeDevice(t, "b")
+		b.execute = time.Second
+		hung := make(chan struct{})
+		a.onProbe = func(context.Context) error { <-hung; return nil }
+		p := newPipeline(t, Config{Devices: onDevices(a, b), Log: hclog.NewNullLogger()})
+		mustProve(t, p, &fakeJob{id: "r", partitions: 3, fault: failing(shared.StageDevice, 0, "a", 1, broken("a"))})
+		time.Sleep(probeLimit)
+		require.Contains(t, outOfUse(p, 0), "its self-test has not ended within 1m0s")
+		require.Empty(t, outOfUse(p, 1))
+		mustProve(t, p, &fakeJob{id: "next", partitions: 3})
+		close(hung)
+		closeEmpty(t, p)
+	})
+}
+
+// What a device did outside of proving counts as well.
+func TestObserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newFakeDevice(t, "a"), newFakeDevice(t, "b")
+		a.badProbes = 1
+		p := newPipeline(t, Config{Devices: onDevices(a, b), Log: hclog.NewNullLogger()})
+		p.Observe("a", nil)
+		p.Observe("a", io.EOF)
+		require.Empty(t, outOfUse(p, 0))
+		p.Observe("a", broken("a")())
+		require.Contains(t, outOfUse(p, 0), "device a failed: injected fault")
+		p.Observe("b", lost("b")())
+		require.Contains(t, outOfUse(p, 1), "device b is lost")
+		mustProve(t, p, &fakeJob{id: "r", partitions: 1}) // on a, when it passes its second self-test
+		require.Empty(t, outOfUse(p, 0))
+		closeEmpty(t, p)
+		p.Observe("a", broken("a")())
+		require.Empty(t, outOfUse(p, 0), "a closed pipeline needs no self-test")
 	})
 }
 
@@ -291,7 +327,7 @@ func TestAvoidedDeviceIsBetterThanNone(t *testing.T) {
 }
 
 // A partition that failed twice for the device's fault goes to the fallback if its request may, though the device is in
-// use; else its request fails.
+// use; else it is tried as often as devices may fail.
 func TestTwiceFailedPartitionGoesToTheFallback(t *testing.T) {
 	for _, allowed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("allowed=%v", allowed), func(t *testing.T) {
@@ -303,13 +339,14 @@ func TestTwiceFailedPartitionGoesToTheFallback(t *testing.T) {
 				j := &fakeJob{id: "r", partitions: 6, fault: failing(shared.StageDevice, 3, "gpu", 100, broken("gpu"))}
 				result, err := p.Prove(t.Context(), j.request(), nil)
 				s := p.Status()
-				require.EqualValues(t, 2, s.Devices[0].Faults)
 				if allowed {
+					require.EqualValues(t, 2, s.Devices[0].Faults)
 					require.NoError(t, err)
 					require.Equal(t, j.whole(), result.Proof)
 					require.Contains(t, cpu.order(), "r/3")
 					require.EqualValues(t, 2, s.Retries)
 				} else {
+					require.EqualValues(t, faultTries, s.Devices[0].Faults)
 					require.ErrorAs(t, err, new(*DeviceFaultError))
 					require.Zero(t, result)
 					require.Empty(t, cpu.order())
@@ -678,7 +715,7 @@ func TestCancelAndCloseWhileADeviceIsOutOfUse(t *testing.T) {
 					p := newPipeline(t, Config{Devices: onDevices(d), Log: hclog.NewNullLogger()})
 					require.NoError(t, p.Submit((&fakeJob{id: "r", partitions: 3, fault: failing(shared.StageDevice, 1, "gpu", 1, broken("gpu"))}).request()))
 					require.NoError(t, p.Submit((&fakeJob{id: "s", partitions: 3}).request()))
-					time.Sleep(100 * time.Second)
+					time.Sleep(50 * time.Second)
 					require.NotEmpty(t, outOfUse(p, 0))
 					began := time.Now()
 					if close {

@@ -46,8 +46,8 @@ type Witness interface {
 
 // Device computes proofs. Its methods may run at once, for its workers' partitions. An error or a panic fails the
 // partition, which is tried once on another device. An error that holds a [*DeviceFaultError] takes the device out of
-// use until it passes a self-test, and the partition is tried again even if there is no other; one that holds a
-// [*DeviceLostError] takes it out for good.
+// use until it passes a self-test, and the partition is tried again even if there is no other, several times if nothing
+// may stand in for it; one that holds a [*DeviceLostError] takes it out for good.
 type Device interface {
 	// Name identifies the device in timelines, status and logs.
 	Name() string
@@ -56,7 +56,8 @@ type Device interface {
 	// released, and what it shares with other partitions meanwhile. An error says why the device can never take one.
 	Memory(job Job) (interlock.Claim, error)
 
-	// Probe is a self-test: it returns nil if the device computes right. It is called while the device is out of use.
+	// Probe is a self-test: it returns nil if the device computes right. It is called while the device is out of use. One
+	// that takes longer than a minute makes the device a lost one.
 	Probe(ctx context.Context) error
 
 	// Prepare does all that needs no lock before the device phase. The witness is lent to the Phase until its Release,
