@@ -185,6 +185,16 @@ supervision {
   #attempts = 2
 }
 
+# Requests that have a deadline, as those of cuzk.v1's Prove have. One whose
+# deadline has passed is given up, or refused. Read anew by SIGHUP.
+deadline {
+  # Whether `interlock serve` refuses a request whose deadline is nearer than the
+  # shortest time that one of the same kind and sector size took since its start.
+  # It would have to be faster than any before; refused at once, it takes no device
+  # from others.
+  #refuse_hopeless = false
+}
+
 # Requests that `interlock serve` has accepted, and their answers, on disk: they
 # outlive its process.
 journal {

@@ -32,7 +32,7 @@ type SupervisorOptions struct {
 
 	// RefuseHopeless refuses requests whose deadline is nearer than the shortest time that one of the same kind and sector
 	// size took in this supervisor. Those whose deadline has passed are refused anyway. Either error is a
-	// [context.DeadlineExceeded].
+	// [context.DeadlineExceeded]. [Supervisor.SetRefuseHopeless] changes it.
 	RefuseHopeless bool
 
 	// MaxRequests is how many requests may be under way; more are refused with a [*shared.BusyError]. 0: 1024.
@@ -422,6 +422,13 @@ func (s *Supervisor) State() State {
 		state.PID = s.host.PID()
 	}
 	return state
+}
+
+// SetRefuseHopeless changes [SupervisorOptions.RefuseHopeless] for the requests that come from now on.
+func (s *Supervisor) SetRefuseHopeless(refuse bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.options.RefuseHopeless = refuse
 }
 
 // Damage says what of the journal was found damaged at the start, and where it was put.

@@ -44,8 +44,8 @@ func newServeCommand(s streams, g *globals) *cobra.Command {
 replaced, and what it had not answered goes to the next.
 
 SIGTERM or an interrupt drains: no more requests are taken, those under way are
-answered. A second one ends at once. SIGHUP reads the log level and the TLS files
-anew.`,
+answered. A second one ends at once. SIGHUP reads the log level, what becomes of
+requests with a deadline and the TLS files anew.`,
 		Args: cobra.NoArgs,
 	}
 	flags := c.Flags()
@@ -101,6 +101,8 @@ func serve(ctx context.Context, s streams, g *globals, f serveFlags) (err error)
 		Journal:     host.Journal{Dir: cmp.Or(f.journal, c.Journal.Dir), Retention: c.Journal.Retention},
 		Detach:      c.Plugin.Detach,
 		DetachIdle:  c.Plugin.DetachIdle,
+
+		RefuseHopeless: c.Deadline.RefuseHopeless,
 	})
 	if err != nil {
 		return err
@@ -127,7 +129,7 @@ func serve(ctx context.Context, s streams, g *globals, f serveFlags) (err error)
 	for ended := false; !ended; {
 		select {
 		case <-reload:
-			reloadLive(s, g, log, options.TLS)
+			reloadLive(s, g, log, prover, options.TLS)
 			continue
 		case <-ctx.Done():
 			log.Info("draining: requests under way are answered, no more are taken", "timeout", f.drainTimeout)
@@ -167,11 +169,12 @@ func drain(gw *gateway.Gateway, log hclog.Logger, timeout time.Duration, atOnce 
 }
 
 // reloadLive reads anew what can change while requests are under way.
-func reloadLive(s streams, g *globals, log hclog.Logger, tls *gateway.TLS) {
+func reloadLive(s streams, g *globals, log hclog.Logger, prover *host.Supervisor, tls *gateway.TLS) {
 	if c, err := loadConfig(s, g); err != nil {
 		log.Error("the configuration is at fault and was not read anew", "error", err)
 	} else {
 		log.SetLevel(hclog.LevelFromString(string(c.Log.Level)))
+		prover.SetRefuseHopeless(c.Deadline.RefuseHopeless)
 	}
 	if tls != nil {
 		if err := tls.Reload(); err != nil {
@@ -179,5 +182,5 @@ func reloadLive(s streams, g *globals, log hclog.Logger, tls *gateway.TLS) {
 			return
 		}
 	}
-	log.Info("read anew: log level and TLS files; other settings need a restart")
+	log.Info("read anew: log level, deadline and TLS files; other settings need a restart")
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/interlock-prover/interlock/host/gateway"
+	"github.com/interlock-prover/interlock/host/gateway/cuzkpb"
 	"github.com/interlock-prover/interlock/host/hosttest"
 )
 
@@ -103,6 +104,52 @@ func TestServeAndStatus(t *testing.T) {
 	code, _, errors := command(t, "status", "--http", http)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, errors, "is 'interlock serve' running?")
+}
+
+// A request that cannot be done before its deadline is refused only if the configuration says so, which is read anew.
+func TestServeRefusesHopelessRequests(t *testing.T) {
+	plugin, state := hosttest.Build(t, "github.com/interlock-prover/interlock/host/hosttest/testplugin"), t.TempDir()
+	t.Setenv(hosttest.EnvState, state)
+	config := filepath.Join(t.TempDir(), "config.hcl")
+	configure := func(text string) { require.NoError(t, os.WriteFile(config, []byte(text), 0o600)) }
+	configure("deadline {\n  refuse_hopeless = true\n}\n")
+	var log output
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, []string{"serve", "--plugin", plugin, "--config", config, "--grpc-listen", "127.0.0.1:0", "--http-listen", ""},
+			streams{in: strings.NewReader(""), out: &log, err: &log})
+	}()
+	conn, err := grpc.NewClient(log.find(t, `serving cuzk.v1: address=(\S+)`), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	prove := func(id string, within time.Duration) {
+		r := hosttest.Script{Work: 600 * time.Millisecond}.Request(id)
+		ctx, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		_, _ = cuzkpb.NewProvingEngineClient(conn).Prove(ctx, &cuzkpb.ProveRequest{Submit: &cuzkpb.SubmitProofRequest{
+			RequestId: id, ProofKind: cuzkpb.ProofKind_WINDOW_POST_PARTITION, SectorSize: uint64(r.SectorSize), RegisteredProof: 5,
+			Randomness: r.Randomness, VanillaProofs: r.Vanilla,
+		}})
+	}
+	tried := func(id string) bool {
+		names, err := filepath.Glob(filepath.Join(state, id+".*.attempts"))
+		require.NoError(t, err)
+		return len(names) > 0
+	}
+	prove("first", time.Minute)
+	require.Len(t, hosttest.Proven(state), 1)
+	prove("hopeless", 400*time.Millisecond)
+	log.find(t, `proof failed.*the fastest of its kind and sector size took`)
+	require.False(t, tried("hopeless"))
+
+	configure("")
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
+	log.find(t, `read anew: log level, deadline`)
+	prove("tried", 400*time.Millisecond)
+	require.True(t, tried("tried"))
+	stop()
+	require.Equal(t, exitDone, <-done, log.String())
 }
 
 func TestServeRefusesWrongUse(t *testing.T) {

@@ -268,6 +268,9 @@ func (d *decoder) config(written *fileSchema, cfg *Config) {
 		d.duration(s.CoolDown, &cfg.Supervision.CoolDown)
 		d.integer(s.Attempts, 1, maxCrashes, &cfg.Supervision.Attempts)
 	}
+	if s := written.Deadline; s != nil {
+		d.boolean(s.RefuseHopeless, &cfg.Deadline.RefuseHopeless)
+	}
 	if s := written.Journal; s != nil {
 		d.path(s.Dir, &cfg.Journal.Dir)
 		d.duration(s.Retention, &cfg.Journal.Retention)

@@ -42,7 +42,7 @@ func settings(cfg *Config) Config {
 
 func TestEmptyFileIsTheDefault(t *testing.T) {
 	require.Equal(t, settings(Default()), settings(load(t, "")))
-	require.Equal(t, settings(Default()), settings(load(t, "cuda {\n}\ncpu {\n}\nmemory {\n}\nparameters {\n}\npriority {\n}\nwitness {\n}\ntimeline {\n}\nlog {\n}\nplugin {\n}\nsupervision {\n}\njournal {\n}\n")))
+	require.Equal(t, settings(Default()), settings(load(t, "cuda {\n}\ncpu {\n}\nmemory {\n}\nparameters {\n}\npriority {\n}\nwitness {\n}\ntimeline {\n}\nlog {\n}\nplugin {\n}\nsupervision {\n}\ndeadline {\n}\njournal {\n}\n")))
 	byPath, diags := Load("")
 	require.Empty(t, diags)
 	require.Equal(t, Default(), byPath)
@@ -121,6 +121,9 @@ supervision {
   cool_down        = "8s"
   attempts         = 9
 }
+deadline {
+  refuse_hopeless = true
+}
 journal {
   dir       = "journal"
   retention = "10h"
@@ -154,7 +157,8 @@ journal {
 			Backoff: 4 * time.Second, MaxBackoff: 5 * time.Second,
 			CrashLimit: 6, CrashWindow: 7 * time.Second, CoolDown: 8 * time.Second, Attempts: 9,
 		},
-		Journal: Journal{Dir: "journal", Retention: 10 * time.Hour},
+		Deadline: Deadline{RefuseHopeless: true},
+		Journal:  Journal{Dir: "journal", Retention: 10 * time.Hour},
 	}, settings(cfg))
 }
 

@@ -25,6 +25,7 @@ type Config struct {
 	Log         Log
 	Plugin      Plugin
 	Supervision Supervision
+	Deadline    Deadline
 	Journal     Journal
 
 	files  map[string]*hcl.File
@@ -267,6 +268,14 @@ type Supervision struct {
 	Attempts int
 }
 
+// Deadline says what becomes of requests that have one: `deadline { … }`. Used
+// by the host library's supervisor.
+type Deadline struct {
+	// RefuseHopeless refuses a request whose deadline is nearer than the
+	// shortest time that one of the same kind and sector size took.
+	RefuseHopeless bool
+}
+
 // Journal keeps accepted requests and their answers on disk: `journal { … }`.
 // Used by the host library's supervisor.
 type Journal struct {
@@ -346,6 +355,7 @@ type fileSchema struct {
 	Log         *logSchema         `hcl:"log,block"`
 	Plugin      *pluginSchema      `hcl:"plugin,block"`
 	Supervision *supervisionSchema `hcl:"supervision,block"`
+	Deadline    *deadlineSchema    `hcl:"deadline,block"`
 	Journal     *journalSchema     `hcl:"journal,block"`
 	Rest        hcl.Body           `hcl:",remain"`
 }
@@ -436,6 +446,11 @@ type supervisionSchema struct {
 	CoolDown        *hcl.Attribute `hcl:"cool_down,optional"`
 	Attempts        *hcl.Attribute `hcl:"attempts,optional"`
 	Rest            hcl.Body       `hcl:",remain"`
+}
+
+type deadlineSchema struct {
+	RefuseHopeless *hcl.Attribute `hcl:"refuse_hopeless,optional"`
+	Rest           hcl.Body       `hcl:",remain"`
 }
 
 type journalSchema struct {
