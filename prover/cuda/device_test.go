@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -545,4 +546,43 @@ func TestMultiplier(t *testing.T) {
 	require.NoError(t, m.MultiplesG2(t.Context(), make([]byte, 2*192), scalars))
 	require.Error(t, m.MultiplesG2(t.Context(), points, scalars))
 	require.Error(t, m.MultiplesG1(t.Context(), make([]byte, 96*(m.Batch()+1)), make([]fr.Element, m.Batch()+1)))
+}
+
+// countingSource counts what is read of a key.
+type countingSource struct {
+	groth16.Source
+	reads atomic.Int64
+}
+
+func (s *countingSource) ReadEncoded(ctx context.Context, q groth16.Query, from int, dst []byte) error {
+	s.reads.Add(1)
+	return s.Source.ReadEncoded(ctx, q, from, dst)
+}
+
+// Once copying a key to the card has failed, the rest of it is not read: a large one takes minutes.
+func TestNothingIsReadInVain(t *testing.T) {
+	k := newCase(t, 12, 500)
+	for name, p := range k.plans() {
+		p.pinnedBytes = 192
+		c := newCard(p.limitBytes)
+		d := openCard(t, c, p)
+		key := &countingSource{Source: k.key}
+		prove := func() error {
+			work, err := d.Prepare(t.Context(), key, k.circuit, k.witness)
+			if err != nil {
+				return err
+			}
+			defer work.Release()
+			return work.Execute(t.Context())
+		}
+		c.before = (&failAt{call: "loadBases", err: &Error{Kind: DeviceFailed}}).before
+		var e *Error
+		require.ErrorAs(t, prove(), &e, name)
+		require.Equal(t, DeviceFailed, e.Kind)
+		require.LessOrEqual(t, key.reads.Swap(0), int64(2*pinnedBuffers), name)
+		require.NoError(t, prove())
+		require.Greater(t, key.reads.Load(), int64(100), name)
+		d.Evict(key)
+		require.Zero(t, c.count())
+	}
 }

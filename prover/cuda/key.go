@@ -1,12 +1,11 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/interlock-prover/interlock/prover/groth16"
 	"github.com/interlock-prover/interlock/prover/interlock"
@@ -97,47 +96,55 @@ type chunk struct {
 // copySegments copies the segments of a key to the card, one after the other: a
 // goroutine reads the key into pinned buffers, this one copies them. room is
 // asked where a segment goes when it begins, and filled, unless nil, told when
-// it is there.
+// it is there. Where copying fails, nothing more is read.
 func (d *Device) copySegments(ctx context.Context, h handle, k *key, room func(s segment) (handle, error), filled func(s segment) error) error {
 	if err := d.pinned.fill(d, h); err != nil {
 		return err
 	}
 	chunks := make(chan chunk, pinnedBuffers)
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	var readErr error
+	var reader sync.WaitGroup
+	reader.Go(func() {
 		defer close(chunks)
-		return interlock.Protect(func() error { return d.readChunks(ctx, k, chunks) })
+		readErr = interlock.Protect(func() error { return d.readChunks(reading, k, chunks) })
 	})
-	group.Go(func() error {
-		var bases handle
-		for c := range chunks {
-			err := cause(ctx)
-			if err == nil {
-				err = interlock.Protect(func() (err error) {
-					if c.at == 0 {
-						if bases, err = room(c.segment); err != nil {
-							return d.explain(err, "making room for query %s of %s", c.segment.query, k.source.Name())
-						}
+	err := d.copyChunks(ctx, h, k, chunks, room, filled)
+	stop() // what is still being read would be in vain
+	for c := range chunks {
+		d.pinned.put(c.encoded)
+	}
+	reader.Wait()
+	return cmp.Or(err, readErr)
+}
+
+// copyChunks copies chunks to the card, until there are no more or ctx ends.
+func (d *Device) copyChunks(ctx context.Context, h handle, k *key, chunks <-chan chunk, room func(s segment) (handle, error), filled func(s segment) error) error {
+	var bases handle
+	for c := range chunks {
+		err := cause(ctx)
+		if err == nil {
+			err = interlock.Protect(func() (err error) {
+				if c.at == 0 {
+					if bases, err = room(c.segment); err != nil {
+						return d.explain(err, "making room for query %s of %s", c.segment.query, k.source.Name())
 					}
-					first := c.segment.from + c.at
-					err = d.api.loadBases(h, bases, c.at, c.count, c.encoded)
-					return d.explain(err, "copying points %d to %d of query %s of %s", first, first+c.count, c.segment.query, k.source.Name())
-				})
-			}
-			d.pinned.put(c.encoded)
-			if err == nil && filled != nil && c.at+c.count == c.segment.count {
-				err = filled(c.segment)
-			}
-			if err != nil {
-				for c := range chunks { // what was read in vain
-					d.pinned.put(c.encoded)
 				}
-				return err
-			}
+				first := c.segment.from + c.at
+				err = d.api.loadBases(h, bases, c.at, c.count, c.encoded)
+				return d.explain(err, "copying points %d to %d of query %s of %s", first, first+c.count, c.segment.query, k.source.Name())
+			})
 		}
-		return nil
-	})
-	return group.Wait()
+		d.pinned.put(c.encoded)
+		if err == nil && filled != nil && c.at+c.count == c.segment.count {
+			err = filled(c.segment)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readChunks reads the segments of a key into pinned buffers. A Source reads with
