@@ -28,7 +28,8 @@ type Device struct {
 	device  handle
 	compute chan handle // the context of device phases: who has it, runs one
 	stream  handle      // the context that streams keys meanwhile; belongs to who has compute
-	uploads chan handle // contexts for everything else
+	uploads chan handle // contexts for keys and witnesses
+	probes  chan handle // the context of self-tests, which wait for nothing else
 	pinned  pinnedPool
 
 	thermometer *thermometer // nil: none
@@ -80,7 +81,7 @@ func open(a api, c Config, p plan) (_ *Device, err error) {
 	d := &Device{
 		name: c.Name, log: hclog.NewNullLogger(), api: a, plan: p,
 		budget:  interlock.NewBudget("the memory of "+c.Name, p.budgetBytes()),
-		compute: make(chan handle, 1), uploads: make(chan handle, max(1, c.Workers)+1),
+		compute: make(chan handle, 1), uploads: make(chan handle, max(1, c.Workers)+1), probes: make(chan handle, 1),
 		closing: make(chan struct{}),
 	}
 	d.keys = interlock.NewLoads[groth16.Source](d.free, func(k *key) bool { return k.placement.resident })
@@ -88,7 +89,7 @@ func open(a api, c Config, p plan) (_ *Device, err error) {
 		return nil, explain(err, c.Name, "opening card %d", c.Index)
 	}
 	var contexts []handle
-	for range 2 + cap(d.uploads) {
+	for range 3 + cap(d.uploads) {
 		h, err := a.createContext(d.device)
 		if err != nil {
 			for _, h := range contexts {
@@ -101,7 +102,8 @@ func open(a api, c Config, p plan) (_ *Device, err error) {
 	}
 	d.compute <- contexts[0]
 	d.stream = contexts[1]
-	for _, h := range contexts[2:] {
+	d.probes <- contexts[2]
+	for _, h := range contexts[3:] {
 		d.uploads <- h
 	}
 	return d, nil
@@ -230,7 +232,7 @@ func (d *Device) Close() error {
 
 	last := <-d.compute
 	err := d.pinned.free(d, last)
-	contexts := []handle{last, d.stream}
+	contexts := []handle{last, d.stream, <-d.probes}
 	for range cap(d.uploads) {
 		contexts = append(contexts, <-d.uploads)
 	}

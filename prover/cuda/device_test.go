@@ -358,13 +358,13 @@ func (k *testCase) fault(t *testing.T, p plan, f *failAt) bool {
 
 // Faults while a card is opened leave nothing.
 func TestFaultWhileOpening(t *testing.T) {
-	for n := range 6 {
+	for n := range 8 {
 		c := newCard(1 << 30)
 		f := &failAt{n: n, err: &Error{Kind: OutOfMemory}}
 		c.before = f.before
 		d, err := open(c, Config{Name: "gpu 0", Workers: 2}, smallPlan)
 		if !f.failed {
-			require.Greater(t, n, 4)
+			require.Greater(t, n, 5)
 			require.NoError(t, err)
 			require.NoError(t, d.Close())
 		} else {
@@ -515,6 +515,36 @@ func TestProbe(t *testing.T) {
 	require.ErrorAs(t, d.Probe(t.Context()), &e)
 	require.Equal(t, DeviceFailed, e.Kind)
 	require.Contains(t, e.Error(), "the card computed it wrong")
+}
+
+// However many keys are being loaded, which may take minutes, a self-test is done at once.
+func TestProbeWhileKeysAreLoaded(t *testing.T) {
+	c := newCard(1 << 30)
+	d := openCard(t, c, smallPlan)
+	loading, release := make(chan struct{}), make(chan struct{})
+	c.before = func(call string) *Error {
+		if call == "createCircuit" {
+			loading <- struct{}{}
+			<-release
+		}
+		return nil
+	}
+	var loads sync.WaitGroup
+	for seed := range uint64(cap(d.uploads)) {
+		k := newCase(t, 20+seed, 60)
+		loads.Go(func() {
+			if err := d.Preload(t.Context(), k.key, k.circuit); err != nil {
+				t.Error(err)
+			}
+		})
+		<-loading
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	err := d.Probe(ctx)
+	close(release)
+	loads.Wait()
+	require.NoError(t, err)
 }
 
 // A closed card refuses work.

@@ -66,11 +66,11 @@ var newProbe = sync.OnceValue(func() *probeCase {
 // an *Error: of kind DeviceFailed if a result is wrong.
 func (d *Device) Probe(ctx context.Context) error {
 	p := newProbe()
-	h, err := d.take(ctx, d.uploads)
+	h, err := d.take(ctx, d.probes)
 	if err != nil {
 		return err
 	}
-	defer d.put(d.uploads, h)
+	defer d.put(d.probes, h)
 	sum, err := d.probeSum(h, p)
 	if err != nil {
 		return d.explain(err, "a sum of %d points as a self-test", probePoints)
