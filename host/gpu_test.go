@@ -114,7 +114,10 @@ func (r *gpuRig) endLog() {
 	defer r.log.Close()
 	if text, err := os.ReadFile(r.log.Name()); err == nil && r.t.Failed() {
 		lines := strings.Split(string(text), "\n")
-		r.t.Logf("the plugins said:\n%s", strings.Join(lines[max(0, len(lines)-60):], "\n"))
+		if n := len(lines); n > 160 {
+			lines = slices.Concat(lines[:100], []string{"..."}, lines[n-60:])
+		}
+		r.t.Logf("the plugins said:\n%s", strings.Join(lines, "\n"))
 	}
 }
 
