@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,8 +156,11 @@ func (d *Device) CheckCircuit(c *groth16.Circuit) error {
 }
 
 // Preload implements groth16.Device. Of a key that is streamed it only checks
-// that the card can use it.
+// that the card can use it: what that takes of the card belongs to the works.
 func (d *Device) Preload(ctx context.Context, key groth16.Source, c *groth16.Circuit) error {
+	if !d.plan.place(c).resident {
+		return cmp.Or(d.usable(ctx), d.checkKey(key, c))
+	}
 	k, err := d.load(ctx, key, c)
 	if err == nil {
 		d.keys.Leave(k)
@@ -245,19 +249,24 @@ func (d *Device) Close() error {
 
 var errClosed = errors.New("the device is closed")
 
-// take takes a context, waiting until one is there. It fails if the device is
-// lost or closed, and when ctx is done.
-func (d *Device) take(ctx context.Context, from chan handle) (handle, error) {
+// usable returns an error if the device is lost or closed, or ctx is done.
+func (d *Device) usable(ctx context.Context) error {
 	if lost := d.lost.Load(); lost != nil {
-		return 0, lost
-	}
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
+		return lost
 	}
 	select {
-	case <-d.closing: // before a context that happens to be there, too
-		return 0, fmt.Errorf("%s: %w", d.name, errClosed)
+	case <-d.closing:
+		return fmt.Errorf("%s: %w", d.name, errClosed)
 	default:
+		return cause(ctx)
+	}
+}
+
+// take takes a context, waiting until one is there. It fails if the device is
+// not usable, and when it is closed or ctx is done meanwhile.
+func (d *Device) take(ctx context.Context, from chan handle) (handle, error) {
+	if err := d.usable(ctx); err != nil {
+		return 0, err
 	}
 	select {
 	case h := <-from:

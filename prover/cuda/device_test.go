@@ -364,7 +364,7 @@ func TestFaultWhileOpening(t *testing.T) {
 		c.before = f.before
 		d, err := open(c, Config{Name: "gpu 0", Workers: 2}, smallPlan)
 		if !f.failed {
-			require.Greater(t, n, 5)
+			require.Greater(t, n, 6)
 			require.NoError(t, err)
 			require.NoError(t, d.Close())
 		} else {
@@ -515,6 +515,25 @@ func TestProbe(t *testing.T) {
 	require.ErrorAs(t, d.Probe(t.Context()), &e)
 	require.Equal(t, DeviceFailed, e.Kind)
 	require.Contains(t, e.Error(), "the card computed it wrong")
+}
+
+// Preloading a key that is streamed takes nothing of the card, of which nothing was reserved for it; it says what
+// the first proof would say.
+func TestPreloadOfAStreamedKey(t *testing.T) {
+	k, other := newCase(t, 13, 100), newCase(t, 14, 300)
+	c := newCard(1 << 30)
+	d := openCard(t, c, k.plans()["streamed"])
+	require.Zero(t, d.Footprint(k.key, k.circuit).KeyBytes)
+	require.NoError(t, d.Preload(t.Context(), k.key, k.circuit))
+	require.Zero(t, c.peak)
+	var incompatible *groth16.IncompatibleError
+	require.ErrorAs(t, d.Preload(t.Context(), other.key, k.circuit), &incompatible)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, d.Preload(ctx, k.key, k.circuit), context.Canceled)
+	k.requireProof(t, d)
+	require.NoError(t, d.Close())
+	require.ErrorIs(t, d.Preload(t.Context(), k.key, k.circuit), errClosed)
 }
 
 // However many keys are being loaded, which may take minutes, a self-test is done at once.

@@ -28,11 +28,8 @@ type loadedKey = interlock.Load[groth16.Source, *key]
 // load returns a key, loading it at most once however many callers ask for it at
 // the same time. It stays at least until it is left; a streamed one no longer.
 func (d *Device) load(ctx context.Context, source groth16.Source, c *groth16.Circuit) (*loadedKey, error) {
-	if err := c.CheckKey(source); err != nil {
+	if err := d.checkKey(source, c); err != nil {
 		return nil, err
-	}
-	if err := d.plan.check(c); err != nil {
-		return nil, d.explain(err, "making room for %s", source.Name())
 	}
 	loaded, err := d.keys.Get(ctx, source, func() (*key, error) {
 		k := &key{source: source}
@@ -42,6 +39,15 @@ func (d *Device) load(ctx context.Context, source groth16.Source, c *groth16.Cir
 		err = fmt.Errorf("%s: %w", d.name, errClosed)
 	}
 	return loaded, err
+}
+
+// checkKey returns an error if a key is not the circuit's, or that is too large
+// for the card.
+func (d *Device) checkKey(source groth16.Source, c *groth16.Circuit) error {
+	if err := c.CheckKey(source); err != nil {
+		return err
+	}
+	return d.explain(d.plan.check(c), "making room for %s", source.Name())
 }
 
 // Evict implements groth16.Device.
