@@ -32,10 +32,11 @@ type card struct {
 	last                 handle
 	objects              map[handle]any
 	busy                 map[handle]bool // contexts
+	pinned               map[*byte]bool  // host memory, by its first byte
 }
 
 func newCard(capacity int64) *card {
-	return &card{capacity: capacity, objects: map[handle]any{}, busy: map[handle]bool{}}
+	return &card{capacity: capacity, objects: map[handle]any{}, busy: map[handle]bool{}, pinned: map[*byte]bool{}}
 }
 
 // simBases and the like are the objects; sized says what they take.
@@ -188,10 +189,27 @@ func (c *card) allocHost(h handle, bytes int) ([]byte, error) {
 		return nil, err
 	}
 	defer end()
-	return make([]byte, bytes), nil
+	b := make([]byte, bytes)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pinned[&b[0]] = true
+	return b, nil
 }
 
-func (c *card) freeHost(handle, []byte) error { return nil }
+func (c *card) freeHost(h handle, memory []byte) error {
+	end, err := c.call("freeHost", h)
+	if err != nil {
+		return err
+	}
+	defer end()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.pinned[&memory[0]] {
+		panic("memory is freed that is not pinned")
+	}
+	delete(c.pinned, &memory[0])
+	return nil
+}
 
 func (c *card) transform(h handle, values []fr.Element) error {
 	end, err := c.call("transform", h)

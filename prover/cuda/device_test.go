@@ -168,6 +168,7 @@ func openCard(t *testing.T, c *card, p plan) *Device {
 	t.Cleanup(func() {
 		require.NoError(t, d.Close())
 		require.Empty(t, c.objects, "objects left on the card")
+		require.Empty(t, c.pinned, "pinned memory left")
 		require.Zero(t, c.used)
 	})
 	return d
@@ -564,6 +565,34 @@ func TestProbeWhileKeysAreLoaded(t *testing.T) {
 	close(release)
 	loads.Wait()
 	require.NoError(t, err)
+}
+
+// Where giving a pinned buffer back fails, the others are given back, and so is the card.
+func TestCloseWithAFault(t *testing.T) {
+	k := newCase(t, 15, 100)
+	c := newCard(1 << 30)
+	d, err := open(c, Config{Name: "gpu 0", Workers: 2}, smallPlan)
+	require.NoError(t, err)
+	k.requireProof(t, d)
+	require.Len(t, c.pinned, pinnedBuffers)
+	c.before = (&failAt{call: "freeHost", err: &Error{Kind: DeviceFailed}}).before
+	require.ErrorContains(t, d.Close(), "gpu 0: giving page-locked host memory back: the device failed")
+	require.Len(t, c.pinned, 1)
+	require.Empty(t, c.objects)
+}
+
+// A point that the card refuses is the key's fault, which the error names with the place.
+func TestDamagedKey(t *testing.T) {
+	k := newCase(t, 16, 300)
+	for name, p := range k.plans() {
+		c := newCard(1 << 30)
+		d := openCard(t, c, p)
+		c.before = (&failAt{call: "loadBases", n: 1, err: &Error{Kind: BadArgument, Message: "encoded points: base 65 is at infinity"}}).before
+		_, err := k.prove(t.Context(), d)
+		var damaged *groth16.IncompatibleError
+		require.ErrorAs(t, err, &damaged, name)
+		require.Contains(t, damaged.Reason, "of query H of "+k.key.Name()+": encoded points: base 65 is at infinity")
+	}
 }
 
 // A closed card refuses work.

@@ -139,7 +139,7 @@ func (d *Device) copyChunks(ctx context.Context, h handle, k *key, chunks <-chan
 				}
 				first := c.segment.from + c.at
 				err = d.api.loadBases(h, bases, c.at, c.count, c.encoded)
-				return d.explain(err, "copying points %d to %d of query %s of %s", first, first+c.count, c.segment.query, k.source.Name())
+				return damaged(d.explain(err, "copying points %d to %d of query %s of %s", first, first+c.count, c.segment.query, k.source.Name()))
 			})
 		}
 		d.pinned.put(c.encoded)
@@ -151,6 +151,15 @@ func (d *Device) copyChunks(ctx context.Context, h handle, k *key, chunks <-chan
 		}
 	}
 	return nil
+}
+
+// damaged adds to an error in copying points that the key is at fault if the
+// library refused them: the ranges are right, so it is a point that is not one.
+func damaged(err error) error {
+	if e := (*Error)(nil); errors.As(err, &e) && e.Kind == BadArgument {
+		return fmt.Errorf("%w: %w", &groth16.IncompatibleError{Reason: e.Doing + ": " + e.Message}, err)
+	}
+	return err
 }
 
 // readChunks reads the segments of a key into pinned buffers. A Source reads with
@@ -228,11 +237,10 @@ func (p *pinnedPool) put(b []byte) { p.ready <- b[:cap(b)] }
 func (p *pinnedPool) free(d *Device, h handle) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var errs []error
 	for _, b := range p.all {
-		if err := d.api.freeHost(h, b); err != nil {
-			return d.explain(err, "giving page-locked host memory back")
-		}
+		errs = append(errs, d.explain(d.api.freeHost(h, b), "giving page-locked host memory back"))
 	}
 	p.all, p.ready = nil, nil
-	return nil
+	return errors.Join(errs...)
 }
