@@ -718,7 +718,7 @@ func (s *Supervisor) addJobs(st *shared.Status) {
 		} else {
 			addPending(st, j.request.Kind)
 		}
-		p.ID, p.RequestID, p.Elapsed = shared.JobID(j.request.ID), j.request.ID, time.Since(j.at)
+		p.ID, p.RequestID, p.Elapsed, p.Deadline = shared.JobID(j.request.ID), j.request.ID, time.Since(j.at), j.due
 		all = append(all, p)
 	}
 	st.Jobs = all

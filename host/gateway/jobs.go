@@ -18,12 +18,14 @@ type job struct {
 	kind      shared.Kind
 	size      shared.SectorSize
 	accepted  time.Time
+	due       time.Time // its deadline; zero: none. With a reading of the monotonic clock: the wall clock may jump
 
 	handedOver chan struct{} // closed when the prover has the request, or will never get it
 	over       chan struct{} // closed when nothing is done about it any more
 	done       chan struct{} // closed when it is answered
 	result     shared.Result // from here: written before that
 	err        error
+	margin     time.Duration // how long before due the answer was there; below 0: after it. 0 without a deadline
 
 	proverID  shared.JobID // under the book's mu, as is the next; empty until the prover has the request
 	cancelled bool         // before the prover had it
@@ -36,6 +38,19 @@ func (j *job) answered() bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// late tells whether an answered job missed its deadline: its proof came after it, or it was given up or refused for the
+// deadline's sake. (A plugin that cannot be reached may be so because it took too long to start.)
+func (j *job) late() bool {
+	switch {
+	case j.due.IsZero():
+		return false
+	case j.err == nil:
+		return j.margin < 0
+	default:
+		return errors.Is(j.err, context.DeadlineExceeded) && !errors.Is(j.err, shared.ErrUnreachable)
 	}
 }
 
@@ -92,6 +107,9 @@ func (b *book) submit(requestID string, c content, r shared.Request, fault error
 	j := &job{
 		id: id, requestID: requestID, kind: r.Kind, size: r.SectorSize, accepted: time.Now(),
 		handedOver: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
+	}
+	if !r.Deadline.IsZero() {
+		j.due = j.accepted.Add(r.Deadline.Sub(j.accepted))
 	}
 	b.byID[j.id] = j
 	if requestID != "" {
@@ -157,6 +175,9 @@ func (b *book) answer(j *job, result shared.Result, err error) {
 		return
 	}
 	j.result, j.err = result, err
+	if !j.due.IsZero() {
+		j.margin = time.Until(j.due)
+	}
 	switch {
 	case err == nil:
 		b.counts.completed++
@@ -174,8 +195,10 @@ func (b *book) answer(j *job, result shared.Result, err error) {
 	b.mu.Unlock()
 
 	switch log := b.log.With("job", j.id, "kind", j.kind, "took", time.Since(j.accepted)); {
-	case err == nil && result.Margin > 0:
-		log.Info("proof done", "before_deadline", result.Margin)
+	case err == nil && j.late():
+		log.Warn("proof done after its deadline", "late_by", -j.margin)
+	case err == nil && !j.due.IsZero():
+		log.Info("proof done", "before_deadline", j.margin)
 	case err == nil:
 		log.Info("proof done")
 	case errors.Is(err, shared.ErrCancelled):
@@ -244,7 +267,7 @@ func (b *book) fromBefore(ctx context.Context, id string) *job {
 	}
 	for _, known := range st.Jobs {
 		if string(known.ID) == id {
-			j.kind, j.size, j.accepted = known.Kind, known.SectorSize, time.Now().Add(-known.Elapsed)
+			j.kind, j.size, j.accepted, j.due = known.Kind, known.SectorSize, time.Now().Add(-known.Elapsed), known.Deadline
 		}
 	}
 	return j

@@ -18,10 +18,16 @@ type metrics struct {
 	registry *prometheus.Registry
 	proofs   *prometheus.CounterVec
 	phases   *prometheus.HistogramVec
+	margins  *prometheus.HistogramVec
+	late     *prometheus.CounterVec
 }
 
 // phaseBuckets reach from a hash to the proof of a sector on a slow CPU, in seconds.
 var phaseBuckets = []float64{.005, .02, .1, .25, .5, 1, 2, 5, 10, 20, 45, 90, 180, 360, 900, 1800, 3600}
+
+// marginBuckets tell apart what is narrow for the thirty seconds of a winning PoSt and the thirty minutes of a window PoSt,
+// in seconds. Requests are given up at their deadline: what is far below 0 came too late, or was not given up.
+var marginBuckets = []float64{-300, -60, -10, -1, 0, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1200, 1500, 1800, 3600}
 
 func newMetrics() *metrics {
 	m := &metrics{
@@ -34,13 +40,23 @@ func newMetrics() *metrics {
 			Help:    "Time that completed proofs spent in each phase; witness, prepare, device and finish added up over partitions.",
 			Buckets: phaseBuckets,
 		}, []string{"kind", "phase"}),
+		margins: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "interlock_proof_margin_seconds",
+			Help:    "Time from the answer to the deadline of requests that have one, completed or given up at it; below 0 if it had passed.",
+			Buckets: marginBuckets,
+		}, []string{"kind"}),
+		late: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "interlock_proofs_late_total",
+			Help: "Requests that missed their deadline: answered after it, given up at it, or refused because of it.",
+		}, []string{"kind"}),
 	}
 	for _, kind := range shared.Kinds() { // a counter that appears with its first event hides that event
 		for _, result := range []string{"completed", "failed", "cancelled"} {
 			m.proofs.WithLabelValues(kind.String(), result)
 		}
+		m.late.WithLabelValues(kind.String())
 	}
-	m.registry.MustRegister(m.proofs, m.phases,
+	m.registry.MustRegister(m.proofs, m.phases, m.margins, m.late,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -58,6 +74,13 @@ func (m *metrics) answered(j *job) {
 		result = "failed"
 	}
 	m.proofs.WithLabelValues(j.kind.String(), result).Inc()
+	late := j.late()
+	if late {
+		m.late.WithLabelValues(j.kind.String()).Inc()
+	}
+	if !j.due.IsZero() && (j.err == nil || late && j.margin <= 0) { // what was refused before its deadline has no answer
+		m.margins.WithLabelValues(j.kind.String()).Observe(j.margin.Seconds())
+	}
 	if j.err != nil {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -14,7 +15,7 @@ import (
 func TestMonitoringKnowsTheMetrics(t *testing.T) {
 	f := busyProver()
 	g, _ := serve(t, f, Options{})
-	g.service.metrics.answered(&job{kind: 1})
+	g.service.metrics.answered(&job{kind: 1, due: time.Now()})
 	text, err := g.service.metrics.text()
 	require.NoError(t, err)
 	there := map[string]bool{"interlock_device_kernel_efficiency_ratio": true} // a device without a clock has none

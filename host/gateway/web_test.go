@@ -2,18 +2,23 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/interlock-prover/interlock/host"
 	"github.com/interlock-prover/interlock/host/gateway/cuzkpb"
 	"github.com/interlock-prover/interlock/shared"
 	"github.com/interlock-prover/interlock/shared/timeline"
@@ -149,6 +154,65 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, reply.PrometheusText, "interlock_up 0\n")
 	require.NotContains(t, reply.PrometheusText, "interlock_device_up")
+}
+
+// Answers are told apart by how long before their deadline they were there, and those that missed it are counted.
+func TestMargins(t *testing.T) {
+	m := newMetrics()
+	at := func(left time.Duration, err error) *job {
+		return &job{kind: shared.KindWinningPoSt, due: time.Now(), margin: left, err: err}
+	}
+	tooLate := fmt.Errorf("given up: %w", context.DeadlineExceeded)
+	for _, j := range []*job{
+		{kind: shared.KindWinningPoSt}, // has no deadline
+		{kind: shared.KindWinningPoSt, err: tooLate},
+		at(12*time.Second, nil),
+		at(700*time.Millisecond, nil),
+		at(-2*time.Second, nil),           // late
+		at(-20*time.Millisecond, tooLate), // late
+		at(5*time.Second, tooLate),        // refused as hopeless: late
+		at(-time.Second, shared.ErrCancelled),
+		at(-time.Second, errors.New("no")),
+		at(time.Second, &host.CrashLoopError{Last: tooLate}),
+	} {
+		m.answered(j)
+	}
+	text, err := m.text()
+	require.NoError(t, err)
+	for _, line := range []string{
+		`interlock_proofs_late_total{kind="winning-post"} 3`,
+		`interlock_proofs_late_total{kind="porep"} 0`,
+		`interlock_proof_margin_seconds_bucket{kind="winning-post",le="-10"} 0`,
+		`interlock_proof_margin_seconds_bucket{kind="winning-post",le="-1"} 1`,
+		`interlock_proof_margin_seconds_bucket{kind="winning-post",le="0"} 2`,
+		`interlock_proof_margin_seconds_bucket{kind="winning-post",le="1"} 3`,
+		`interlock_proof_margin_seconds_bucket{kind="winning-post",le="10"} 3`,
+		`interlock_proof_margin_seconds_bucket{kind="winning-post",le="15"} 4`,
+		`interlock_proof_margin_seconds_count{kind="winning-post"} 4`,
+	} {
+		require.Contains(t, text, line+"\n")
+	}
+}
+
+// A proof that comes after its deadline is handed out, and said and counted to be late.
+func TestLateProof(t *testing.T) {
+	f := newFakeProver()
+	var log bytes.Buffer
+	var lines sync.Mutex
+	g, _ := serve(t, f, Options{Logger: hclog.New(&hclog.LoggerOptions{Output: &log, Mutex: &lines})})
+	r := shared.Request{Kind: shared.KindWinningPoSt, Deadline: time.Now().Add(20 * time.Millisecond).Round(0)}
+	j, err := g.service.book.submit("late", content{}, r, nil, func() {})
+	require.NoError(t, err)
+	late := f.nth(t, 0)
+	time.Sleep(40 * time.Millisecond)
+	require.True(t, f.end(late, shared.Result{Proof: []byte{1}}, nil))
+	<-j.over
+	require.NoError(t, j.err)
+	require.InDelta(t, -1, j.margin.Seconds(), 0.99)
+	require.Equal(t, 1.0, testutil.ToFloat64(g.service.metrics.late.WithLabelValues("winning-post")))
+	lines.Lock()
+	defer lines.Unlock()
+	require.Regexp(t, `\[WARN\] +proof done after its deadline: .*late_by=`, log.String())
 }
 
 func TestSnapshot(t *testing.T) {
