@@ -1,6 +1,7 @@
 package prover
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -112,7 +113,7 @@ func (c *fakeCard) Probe(context.Context) error {
 }
 
 func (c *fakeCard) Preload(ctx context.Context, key groth16.Source, circuit *groth16.Circuit) error {
-	if err := c.inPreload.next(c.Name(), "loading parameters"); err != nil {
+	if err := cmp.Or(c.CheckCircuit(circuit), c.inPreload.next(c.Name(), "loading parameters")); err != nil {
 		return err
 	}
 	return c.Device.Preload(ctx, key, circuit)
@@ -403,6 +404,8 @@ func TestCardFailsInPreload(t *testing.T) {
 	e := newCardEngine(t, cardConfig(config.FallbackNever, 1), referenceBlinding, gpu)
 	_, err := e.Preload(t.Context(), smallest(shared.KindWinningPoSt))
 	require.ErrorContains(t, err, "loading parameters")
+	require.Zero(t, gpu.budget.Used(), "what was not loaded takes nothing")
+	require.Equal(t, "disk", status(t, e).Params[0].Where)
 	request, want := loadCase(t, "winning-2KiB")
 	result, err := e.Prove(t.Context(), request, nil)
 	require.NoError(t, err)
@@ -449,6 +452,33 @@ func TestCircuitTooLargeForTheCard(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, freed.FreedBytes, "what the CPU had loaded")
 	require.Zero(t, e.memory.Used())
+}
+
+// Parameters are loaded ahead on the cards that have room for them. That one has not is no fault of it; if none has,
+// the error says so.
+func TestPreloadWhereThereIsRoom(t *testing.T) {
+	small, tooSmall, large := newFakeCard(0, 1<<30), newFakeCard(1, keyBytes(t, shared.KindWinningPoSt)), newFakeCard(2, 1<<30)
+	small.maxConstraints = 1000
+	c := cardConfig(config.FallbackNever, 3)
+	c.Parameters.Preload = []config.Preload{{Kind: shared.KindWinningPoSt, SectorSize: shared.SectorSize2KiB}}
+	e := newCardEngine(t, c, referenceBlinding, small, tooSmall, large)
+	require.Zero(t, small.budget.Used()+tooSmall.budget.Used())
+	require.Equal(t, keyBytes(t, shared.KindWinningPoSt), large.budget.Used())
+	again, err := e.Preload(t.Context(), smallest(shared.KindWinningPoSt))
+	require.NoError(t, err)
+	require.True(t, again.AlreadyLoaded)
+	for _, d := range status(t, e).Devices {
+		require.Zero(t, d.Faults)
+		require.Empty(t, d.OutOfUse)
+	}
+
+	small = newFakeCard(0, 1<<30)
+	small.maxConstraints = 1000
+	e = newCardEngine(t, cardConfig(config.FallbackNever, 1), referenceBlinding, small)
+	_, err = e.Preload(t.Context(), smallest(shared.KindWinningPoSt))
+	var tooLarge *shared.TooLargeError
+	require.ErrorAs(t, err, &tooLarge)
+	require.Zero(t, status(t, e).Devices[0].Faults)
 }
 
 // With its card out of use the CPU proves what is critical, though other requests came first; these wait.

@@ -2,6 +2,7 @@ package prover
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,8 +158,9 @@ func (e *Engine) Preload(ctx context.Context, r shared.CircuitRequest) (shared.P
 	return shared.PreloadResult{AlreadyLoaded: loaded, Elapsed: time.Since(start)}, nil
 }
 
-// preload loads parameters on every device that proves; not on the CPU if that
-// only stands in for cards.
+// preload loads parameters on every device that proves and has room for them;
+// not on the CPU if that only stands in for cards. It fails if there is no such
+// device.
 func (e *Engine) preload(ctx context.Context, b blueprint) (alreadyLoaded bool, err error) {
 	c, err := e.circuit(ctx, b)
 	if err != nil {
@@ -170,11 +172,18 @@ func (e *Engine) preload(ctx context.Context, b blueprint) (alreadyLoaded bool, 
 	}
 	defer e.release(k)
 	alreadyLoaded = true
+	var without error // why the last of those that cannot have them is without
+	with := 0
 	for i := range k.points {
 		p := &k.points[i]
-		if p.device == e.cpu && !e.config.CPU.Enabled || e.isLost(p.device) {
+		if p.device == e.cpu && !e.config.CPU.Enabled {
 			continue
 		}
+		if err := cmp.Or(e.whyLost(p.device), p.fits(k.file, c.groth)); err != nil {
+			without = err
+			continue
+		}
+		with++
 		alreadyLoaded = alreadyLoaded && p.loaded()
 		err := p.device.explain(p.load(ctx, k.file, c.groth))
 		e.pipeline.Observe(p.device.name, err)
@@ -182,16 +191,41 @@ func (e *Engine) preload(ctx context.Context, b blueprint) (alreadyLoaded bool, 
 			return false, err
 		}
 	}
+	if with == 0 && without != nil {
+		return false, without
+	}
 	return alreadyLoaded, nil
 }
 
+func (e *Engine) whyLost(d *device) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return d.lost
+}
+
+// fits says why a device can never prove with the parameters; nil if it can.
+func (p *keyPoints) fits(file *params.File, c *groth16.Circuit) error {
+	if card := p.device.card; card != nil {
+		if err := card.CheckCircuit(c); err != nil {
+			return p.device.tooLarge(err)
+		}
+	}
+	return p.device.memory.Check(interlock.Claim{Bytes: p.device.Footprint(file, c).WorkBytes, With: p.points})
+}
+
+// load loads the points. Where that fails, they take nothing unless somebody
+// else uses them.
 func (p *keyPoints) load(ctx context.Context, file *params.File, c *groth16.Circuit) error {
 	memory, err := p.device.memory.Reserve(ctx, interlock.Claim{With: p.points})
 	if err != nil {
 		return err
 	}
-	defer memory.Release()
-	return p.device.Preload(ctx, file, c)
+	err = p.device.Preload(ctx, file, c)
+	memory.Release()
+	if err != nil {
+		p.points.Drop()
+	}
+	return err
 }
 
 // Evict implements shared.Toolbox.
