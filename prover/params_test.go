@@ -138,6 +138,19 @@ func TestReplacedFileIsOpenedAnew(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// What a setup that was killed left beside a file is named by a check of it, and logged.
+func TestCheckNamesWhatASetupLeft(t *testing.T) {
+	dir, path, _ := windowSet(t)
+	left := filepath.Join(dir, "."+filepath.Base(path)+".123.tmp")
+	require.NoError(t, os.WriteFile(left, []byte("half"), 0o600))
+	e, log := openLogged(t, dir, func(*config.Parameters) {})
+	r, err := e.CheckParams(t.Context(), path, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{left}, r.Leftovers)
+	require.Contains(t, log.String(), "a setup that was killed left a file, which the next setup removes: file="+left)
+	require.FileExists(t, left)
+}
+
 // With a manifest, other files than those it lists are named and not used: the verifying key always, the parameter file
 // when it is checked completely or by the operator. What is right is named with its kind and size.
 func TestManifestIsHeeded(t *testing.T) {
@@ -153,6 +166,7 @@ func TestManifestIsHeeded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, windowCircuit, shared.CircuitRequest{Kind: r.Kind, SectorSize: r.SectorSize})
 	require.True(t, r.Listed)
+	require.Empty(t, r.Leftovers)
 
 	var bad *shared.ParamsError
 	_, err = load(writeManifest(t, path), config.CheckStructure)

@@ -122,6 +122,9 @@ func (e *Engine) CheckParams(ctx context.Context, path string, progress func(sha
 	if err != nil {
 		return shared.ParamsReport{}, atBoundary(err)
 	}
+	for _, file := range r.Leftovers {
+		e.log.Warn("a setup that was killed left a file, which the next setup removes", "file", file)
+	}
 	set := parameterSetOf(path)
 	circuit := circuitOf(set)
 	return shared.ParamsReport{
@@ -130,6 +133,7 @@ func (e *Engine) CheckParams(ctx context.Context, path string, progress func(sha
 		Kind:         circuit.Kind,
 		SectorSize:   circuit.SectorSize,
 		Listed:       e.manifest != nil,
+		Leftovers:    r.Leftovers,
 		Bytes:        r.SizeBytes,
 		SHA256:       r.SHA256,
 		Blake2b:      r.Blake2b[:32],

@@ -378,6 +378,7 @@ func reportToProto(r ParamsReport) *proto.ParamsReport {
 		Kind:         proto.Kind(r.Kind),
 		SectorSize:   uint64(r.SectorSize),
 		Listed:       r.Listed,
+		Leftovers:    r.Leftovers,
 	}
 }
 
@@ -399,6 +400,7 @@ func reportFromProto(r *proto.ParamsReport) ParamsReport {
 		Kind:         kindFromProto(r.GetKind()),
 		SectorSize:   SectorSize(r.GetSectorSize()),
 		Listed:       r.GetListed(),
+		Leftovers:    r.GetLeftovers(),
 	}
 }
 

@@ -188,6 +188,7 @@ func TestEveryOtherCallRoundTrips(t *testing.T) {
 	report := shared.ParamsReport{
 		Path: "p", ParameterSet: "s", Bytes: 1, SHA256: "a", Blake2b: "b", Insecure: true,
 		IC: 2, H: 3, L: 4, A: 5, BG1: 6, BG2: 7, Elapsed: 8, Kind: shared.KindUpdate, SectorSize: shared.SectorSize64GiB, Listed: true,
+		Leftovers: []string{"l", "m"},
 	}
 	digest := shared.CircuitDigest{
 		Aux: 1, Chunk: 2, Chunks: []string{"a", "b"}, Constraints: 3, Digest: "d", Inputs: 4, Kind: "porep", ParameterSet: "s",

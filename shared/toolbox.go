@@ -115,6 +115,9 @@ type ParamsReport struct {
 	SectorSize SectorSize
 	// Listed says that a manifest is configured and the file's digest is the one it gives.
 	Listed bool
+	// Leftovers are temporary files of the same name beside it, which a setup that was killed left. The next setup in the
+	// directory removes them.
+	Leftovers []string
 
 	// Lengths of the lists: IC of the verifying key, then H, L, A, B in G1, B in G2, without points at infinity.
 	IC, H, L, A, BG1, BG2 int

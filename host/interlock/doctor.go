@@ -380,4 +380,7 @@ func (d *doctor) parameterSet(ctx context.Context, file string, plugin *session,
 		return
 	}
 	d.note("structure and points are right; blake2b %s, sha256 %s", report.Blake2b, report.SHA256)
+	for _, left := range report.Leftovers {
+		d.warn("Remove it, or let the next setup in that folder do it.", "parameters %s: a setup that was killed left %s", filepath.Base(file), left)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -242,6 +243,29 @@ func TestParamsVerify(t *testing.T) {
 	r = tool("--plugin", w.plugin, "params", "verify", broken)
 	require.Equal(t, exitFailed, r.code)
 	require.Contains(t, r.err, broken)
+}
+
+// What a killed setup left beside parameters is shown by a check of them, and by the doctor.
+func TestLeftoversAreShown(t *testing.T) {
+	w, dir := newWorld(t), t.TempDir()
+	files, err := filepath.Glob(filepath.Join(w.params, "v28-*"))
+	require.NoError(t, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(file)), data, 0o600))
+	}
+	files, err = filepath.Glob(filepath.Join(dir, "*.params"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	left := filepath.Join(dir, "."+filepath.Base(files[0])+".1.tmp")
+	require.NoError(t, os.WriteFile(left, nil, 0o600))
+	r := tool("--plugin", w.plugin, "params", "verify", files[0])
+	require.Equal(t, exitDone, r.code, r.err)
+	require.Regexp(t, `(?m)^left by a setup that was killed; .* `+regexp.QuoteMeta(left)+`$`, r.out)
+	r = tool("--plugin", w.plugin, "--params", dir, "doctor", "--digests")
+	require.Equal(t, exitDone, r.code, r.out)
+	require.Regexp(t, `warn  parameters .*: a setup that was killed left `+regexp.QuoteMeta(left)+"\n      Remove it", r.out)
 }
 
 // Killing the plugin in mid-proof: the host lives, its caller gets a typed error

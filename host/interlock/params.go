@@ -95,6 +95,9 @@ func newParamsVerifyCommand(s streams, g *globals) *cobra.Command {
 			if r.Insecure {
 				fmt.Fprintln(s.out, "INSECURE development parameters")
 			}
+			for _, file := range r.Leftovers {
+				fmt.Fprintf(s.out, "left by a setup that was killed; the next setup there removes it, or remove it now  %s\n", file)
+			}
 			return nil
 		},
 	}

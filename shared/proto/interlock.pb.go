@@ -2230,6 +2230,7 @@ type ParamsReport struct {
 	Kind          Kind                   `protobuf:"varint,14,opt,name=kind,proto3,enum=interlock.v1.Kind" json:"kind,omitempty"`
 	SectorSize    uint64                 `protobuf:"varint,15,opt,name=sector_size,json=sectorSize,proto3" json:"sector_size,omitempty"`
 	Listed        bool                   `protobuf:"varint,16,opt,name=listed,proto3" json:"listed,omitempty"`
+	Leftovers     []string               `protobuf:"bytes,17,rep,name=leftovers,proto3" json:"leftovers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2374,6 +2375,13 @@ func (x *ParamsReport) GetListed() bool {
 		return x.Listed
 	}
 	return false
+}
+
+func (x *ParamsReport) GetLeftovers() []string {
+	if x != nil {
+		return x.Leftovers
+	}
+	return nil
 }
 
 type CircuitDigestReply struct {
@@ -2991,7 +2999,7 @@ const file_interlock_proto_rawDesc = "" +
 	"\x10CheckParamsReply\x124\n" +
 	"\bprogress\x18\x01 \x01(\v2\x16.interlock.v1.ProgressH\x00R\bprogress\x124\n" +
 	"\x06result\x18\x02 \x01(\v2\x1a.interlock.v1.ParamsReportH\x00R\x06resultB\a\n" +
-	"\x05reply\"\xa1\x03\n" +
+	"\x05reply\"\xbf\x03\n" +
 	"\fParamsReport\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12#\n" +
 	"\rparameter_set\x18\x02 \x01(\tR\fparameterSet\x12\x14\n" +
@@ -3010,7 +3018,8 @@ const file_interlock_proto_rawDesc = "" +
 	"\x04kind\x18\x0e \x01(\x0e2\x12.interlock.v1.KindR\x04kind\x12\x1f\n" +
 	"\vsector_size\x18\x0f \x01(\x04R\n" +
 	"sectorSize\x12\x16\n" +
-	"\x06listed\x18\x10 \x01(\bR\x06listed\"\x8a\x01\n" +
+	"\x06listed\x18\x10 \x01(\bR\x06listed\x12\x1c\n" +
+	"\tleftovers\x18\x11 \x03(\tR\tleftovers\"\x8a\x01\n" +
 	"\x12CircuitDigestReply\x124\n" +
 	"\bprogress\x18\x01 \x01(\v2\x16.interlock.v1.ProgressH\x00R\bprogress\x125\n" +
 	"\x06result\x18\x02 \x01(\v2\x1b.interlock.v1.CircuitDigestH\x00R\x06resultB\a\n" +
