@@ -18,17 +18,27 @@ func restrictCPUs(cpus config.CPUSet) error {
 		return nil
 	}
 	mask := maskOf(cpus)
-	threads, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return fmt.Errorf("listing this process's threads: %w", err)
-	}
-	for _, t := range threads {
-		id, err := strconv.Atoi(t.Name())
+	// All threads, then those that one which was not restricted yet has started
+	// meanwhile, until there are none.
+	for first, found := true, true; found; first = false {
+		found = false
+		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
-			return fmt.Errorf("thread %q: %w", t.Name(), err)
+			return fmt.Errorf("listing this process's threads: %w", err)
 		}
-		if err := unix.SchedSetaffinity(id, &mask); err != nil && err != unix.ESRCH {
-			return fmt.Errorf("running on CPUs %s: %w", cpus, err)
+		for _, t := range threads {
+			id, err := strconv.Atoi(t.Name())
+			if err != nil {
+				return fmt.Errorf("thread %q: %w", t.Name(), err)
+			}
+			var now unix.CPUSet
+			if err := unix.SchedGetaffinity(id, &now); err == nil && !first && within(&now, &mask) {
+				continue
+			}
+			found = true
+			if err := unix.SchedSetaffinity(id, &mask); err != nil && err != unix.ESRCH {
+				return fmt.Errorf("running on CPUs %s: %w", cpus, err)
+			}
 		}
 	}
 	runtime.GOMAXPROCS(len(cpus))
@@ -64,4 +74,14 @@ func maskOf(cpus config.CPUSet) (mask unix.CPUSet) {
 		mask.Set(cpu)
 	}
 	return mask
+}
+
+// within tells whether all CPUs of one set are in the other.
+func within(one, other *unix.CPUSet) bool {
+	for i := range one {
+		if one[i]&^other[i] != 0 {
+			return false
+		}
+	}
+	return true
 }
