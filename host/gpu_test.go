@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -508,13 +507,13 @@ func takeCardMemoryBut(spare string) error {
 	if err != nil {
 		return err
 	}
-	// The structs of interlock_cuda.h, of which only the text of an error and a card's free bytes matter.
-	fault, info := new([512]byte), new([352]byte)
-	var describe func(index int32, info *[352]byte, fault *[512]byte) int32
+	// The struct of interlock_cuda.h, of which only the text of an error matters.
+	fault, free := new([512]byte), new(uint64)
+	var freeMemory func(index int32, free *uint64, fault *[512]byte) int32
 	var open func(index int32, memory, scratch uint64, device *uintptr, fault *[512]byte) int32
 	var create func(device uintptr, context *uintptr, fault *[512]byte) int32
 	var alloc func(context uintptr, bytes uint64, memory *uintptr, fault *[512]byte) int32
-	purego.RegisterLibFunc(&describe, so, "interlock_describe_device")
+	purego.RegisterLibFunc(&freeMemory, so, "interlock_free_memory")
 	purego.RegisterLibFunc(&open, so, "interlock_device_open")
 	purego.RegisterLibFunc(&create, so, "interlock_context_create")
 	purego.RegisterLibFunc(&alloc, so, "interlock_device_alloc")
@@ -526,20 +525,19 @@ func takeCardMemoryBut(spare string) error {
 	memory := new(uintptr)
 	const least = 2 << 20
 	for size := uint64(1 << 30); size >= least; {
-		if describe(0, info, fault) != 0 {
-			return fmt.Errorf("describing the card: %s", fault[24:280])
+		if freeMemory(0, free, fault) != 0 {
+			return fmt.Errorf("asking for free memory: %s", fault[24:280])
 		}
-		free := binary.LittleEndian.Uint64(info[328:])
-		if leave > 0 && free < leave+size || alloc(*cuda, size, memory, fault) != 0 {
+		if leave > 0 && *free < leave+size || alloc(*cuda, size, memory, fault) != 0 {
 			size /= 2
 			continue
 		}
 		taken += size
 	}
-	if describe(0, info, fault) != 0 {
-		return fmt.Errorf("describing the card: %s", fault[24:280])
+	if freeMemory(0, free, fault) != 0 {
+		return fmt.Errorf("asking for free memory: %s", fault[24:280])
 	}
-	fmt.Printf("took %d bytes of the card, and left %d\n", taken, binary.LittleEndian.Uint64(info[328:]))
+	fmt.Printf("took %d bytes of the card, and left %d\n", taken, *free)
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
 }

@@ -38,9 +38,10 @@ func cards(path string) shared.CardsReport {
 	for _, info := range infos {
 		report.DriverCUDA = info.DriverCUDA
 		celsius, _ := info.TemperatureCelsius()
+		free, _ := library.FreeBytes(info.Index) // none of a card that does not start
 		report.Cards = append(report.Cards, shared.Card{
 			Model: info.Name, UUID: info.UUID, PCIAddress: info.PCIAddress,
-			MemoryBytes: uint64(info.MemoryBytes), FreeBytes: uint64(info.FreeBytes), TemperatureCelsius: celsius,
+			MemoryBytes: uint64(info.MemoryBytes), FreeBytes: uint64(free), TemperatureCelsius: celsius,
 		})
 	}
 	return report

@@ -74,7 +74,7 @@ func newFakeCard(index int, bytes int64) *fakeCard {
 		Device: groth16.NewCPU(name, 0), budget: interlock.NewBudget("the memory of "+name, bytes),
 		info: cuda.Info{
 			Index: index, Name: "Fake 3000", UUID: fmt.Sprintf("GPU-%08d-0000-0000-0000-000000000000", index),
-			PCIAddress: fmt.Sprintf("0000:%02x:00.0", 0x41+index), MemoryBytes: bytes, FreeBytes: bytes,
+			PCIAddress: fmt.Sprintf("0000:%02x:00.0", 0x41+index), MemoryBytes: bytes,
 		},
 	}
 }

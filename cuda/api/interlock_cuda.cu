@@ -28,6 +28,7 @@ int kind_of(cudaError_t code) {
         case cudaErrorNvlinkUncorrectable:
         case cudaErrorExternalDevice:
         case cudaErrorContained:
+        case cudaErrorMpsClientTerminated:
         case cudaErrorTensorMemoryLeak:
         case cudaErrorUnknown: return INTERLOCK_DEVICE_LOST;
         default: return INTERLOCK_DEVICE_FAILED;
@@ -153,12 +154,18 @@ int interlock_describe_device(int32_t index, interlock_device_info* info, interl
         info->major = p.major;
         info->minor = p.minor;
         info->multiprocessors = p.multiProcessorCount;
+        info->memory_bytes = p.totalGlobalMem;
         check(cudaDriverGetVersion(&info->driver_version), "asking for the driver's version");
+    });
+}
+
+int interlock_free_memory(int32_t index, uint64_t* free_bytes, interlock_error* error) {
+    return guarded(error, [&] {
+        require(free_bytes != nullptr, "free memory: no place for it");
         choose_device(index);
-        size_t free_bytes = 0, total_bytes = 0;
-        check(cudaMemGetInfo(&free_bytes, &total_bytes), "asking for free memory");
-        info->memory_bytes = total_bytes;
-        info->free_bytes = free_bytes;
+        size_t free = 0, total = 0;
+        check(cudaMemGetInfo(&free, &total), "asking for free memory");
+        *free_bytes = free;
     });
 }
 

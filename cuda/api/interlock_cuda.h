@@ -25,7 +25,7 @@ extern "C" {
 #define INTERLOCK_API __attribute__((visibility("default")))
 
 /* Raised with every change that a caller must know of. */
-#define INTERLOCK_CUDA_VERSION 2
+#define INTERLOCK_CUDA_VERSION 3
 
 enum {
     INTERLOCK_OK = 0,
@@ -49,7 +49,6 @@ typedef struct {
     char uuid[48];        /* GPU-xxxxxxxx-..., as nvidia-smi prints it */
     char pci_address[16]; /* 0000:41:00.0 */
     uint64_t memory_bytes;
-    uint64_t free_bytes;
     int32_t major, minor; /* compute capability */
     int32_t multiprocessors;
     int32_t driver_version; /* the CUDA version that the driver serves: 13000 for 13.0 */
@@ -66,8 +65,13 @@ INTERLOCK_API int interlock_version(void);
 
 /* The number of devices; 0 with INTERLOCK_OK if a driver is there but no device. */
 INTERLOCK_API int interlock_count_devices(int32_t* count, interlock_error* error);
+/* Takes nothing of the device. */
 INTERLOCK_API int interlock_describe_device(int32_t index, interlock_device_info* info,
                                             interlock_error* error);
+/* What of a device's memory is free now. It starts the device, which takes some hundred MB of it
+ * until the process ends. */
+INTERLOCK_API int interlock_free_memory(int32_t index, uint64_t* free_bytes,
+                                        interlock_error* error);
 
 /* Opens a device. All memory that the library takes on it comes from one pool, which never grows
  * beyond memory_bytes (0: the device's). Tables for transforms stay there, at most 256 MB. What one

@@ -195,14 +195,20 @@ void check_interface() {
     expect(interlock_count_devices(&devices, &error) == INTERLOCK_OK && devices > 0,
            "device count");
     interlock_device_info info;
+    uint64_t free_bytes = 0;
     expect(interlock_describe_device(0, &info, &error) == INTERLOCK_OK, "device info");
+    expect(interlock_free_memory(0, &free_bytes, &error) == INTERLOCK_OK &&
+               free_bytes <= info.memory_bytes,
+           "free memory");
     std::printf(
         "{\"what\":\"device\",\"name\":\"%s\",\"uuid_length\":%zu,\"pci_address\":\"%s\","
         "\"multiprocessors\":%d,\"memory\":%llu,\"free\":%llu,\"driver\":%d}\n",
         info.name, std::strlen(info.uuid), info.pci_address, info.multiprocessors,
-        (unsigned long long)info.memory_bytes, (unsigned long long)info.free_bytes,
+        (unsigned long long)info.memory_bytes, (unsigned long long)free_bytes,
         info.driver_version);
     expect(interlock_describe_device(devices, &info, &error) == INTERLOCK_NO_DEVICE,
+           "no such device");
+    expect(interlock_free_memory(devices, &free_bytes, &error) == INTERLOCK_NO_DEVICE,
            "no such device");
     interlock_device* device = nullptr;
     interlock_context* context = nullptr;

@@ -20,6 +20,7 @@ type handle uintptr
 type api interface {
 	countDevices() (int, error)
 	describeDevice(index int) (Info, error)
+	freeMemory(index int) (bytes int64, err error)
 
 	openDevice(index int, memoryBytes, scratchBytes int64) (handle, error)
 	closeDevice(device handle)

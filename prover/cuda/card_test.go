@@ -150,7 +150,18 @@ func (c *card) describeDevice(index int) (Info, error) {
 	if index != 0 {
 		return Info{}, &Error{Kind: NoDevice}
 	}
-	return Info{Name: "simulated", MemoryBytes: c.capacity, FreeBytes: c.capacity}, nil
+	return Info{Name: "simulated", MemoryBytes: c.capacity}, nil
+}
+
+func (c *card) freeMemory(int) (int64, error) {
+	end, err := c.call("freeMemory", 0)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.capacity - c.used, nil
 }
 
 func (c *card) openDevice(int, int64, int64) (handle, error) {

@@ -57,7 +57,11 @@ func (l *Library) Open(c Config) (*Device, error) {
 	if err != nil {
 		return nil, explain(err, c.Name, "opening card %d", c.Index)
 	}
-	limit := info.FreeBytes - outsideBytes
+	free, err := l.api.freeMemory(c.Index)
+	if err != nil {
+		return nil, explain(err, c.Name, "opening card %d", c.Index)
+	}
+	limit := free - outsideBytes
 	if c.MemoryLimitBytes > 0 {
 		limit = min(limit, c.MemoryLimitBytes)
 	}

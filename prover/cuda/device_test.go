@@ -376,6 +376,23 @@ func TestFaultWhileOpening(t *testing.T) {
 	}
 }
 
+// Looking at the cards starts none of them; opening one starts that alone, whose faults are told as its own.
+func TestOnlyOpenedCardsAreStarted(t *testing.T) {
+	c := newCard(1 << 30)
+	fault := &failAt{call: "freeMemory", err: &Error{Kind: NoDevice, Message: "busy"}}
+	c.before = fault.before
+	l := &Library{api: c}
+	infos, err := l.Devices()
+	require.NoError(t, err)
+	require.Len(t, infos, 1)
+	require.Zero(t, fault.calls)
+	_, err = l.Open(Config{Name: "gpu 0"})
+	require.EqualError(t, err, "gpu 0: opening card 0: no device: busy")
+	_, err = l.Open(Config{Name: "gpu 0", MemoryLimitBytes: 1 << 20})
+	require.ErrorContains(t, err, "raise memory_limit")
+	require.Equal(t, 2, fault.calls)
+}
+
 // Out of memory says how much was missing, and once others have left, it works.
 func TestOutOfMemoryThenSuccess(t *testing.T) {
 	k := newCase(t, 5, 200)

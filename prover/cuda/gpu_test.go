@@ -33,7 +33,10 @@ func TestGPUDescribed(t *testing.T) {
 		t.Logf("%+v", i)
 		require.NotEmpty(t, i.Name)
 		require.Contains(t, i.UUID, "GPU-")
-		require.LessOrEqual(t, i.FreeBytes, i.MemoryBytes)
+		free, err := l.FreeBytes(i.Index)
+		require.NoError(t, err)
+		require.Positive(t, free)
+		require.LessOrEqual(t, free, i.MemoryBytes)
 		require.GreaterOrEqual(t, i.DriverCUDA, 13000)
 	}
 }
@@ -102,9 +105,9 @@ func TestGPUCycles(t *testing.T) {
 	l, err := Load(os.Getenv("INTERLOCK_CUDA_LIBRARY"))
 	require.NoError(t, err)
 	free := func() int64 {
-		infos, err := l.Devices()
+		bytes, err := l.FreeBytes(0)
 		require.NoError(t, err)
-		return infos[0].FreeBytes
+		return bytes
 	}
 	var before, used int64
 	for n := range 200 {

@@ -7,7 +7,7 @@ import (
 )
 
 // Version of the library that this package was written for.
-const Version = 2
+const Version = 3
 
 // libraryName is the file's name.
 const libraryName = "libinterlock_cuda.so"
@@ -29,10 +29,9 @@ type Info struct {
 	UUID         string // as nvidia-smi prints it
 	PCIAddress   string // 0000:41:00.0
 	MemoryBytes  int64
-	FreeBytes    int64 // now
-	Major, Minor int   // compute capability
-	Processors   int   // multiprocessors
-	DriverCUDA   int   // the CUDA version that the driver serves: 13000 for 13.0
+	Major, Minor int // compute capability
+	Processors   int // multiprocessors
+	DriverCUDA   int // the CUDA version that the driver serves: 13000 for 13.0
 }
 
 // Devices lists the cards of the machine. It takes no memory on them.
@@ -48,6 +47,13 @@ func (l *Library) Devices() ([]Info, error) {
 		}
 	}
 	return out, nil
+}
+
+// FreeBytes is how much of a card's memory is free now. It starts the card, which
+// takes some hundred MB of it until the process ends.
+func (l *Library) FreeBytes(index int) (int64, error) {
+	bytes, err := l.api.freeMemory(index)
+	return bytes, explain(err, fmt.Sprintf("card %d", index), "asking for its free memory")
 }
 
 // Config says how to open a card.

@@ -94,6 +94,7 @@ func register(so uintptr, name string, function any) error {
 type loaded struct {
 	count    func(count *int32, e *cError) int32
 	describe func(index int32, info *cInfo, e *cError) int32
+	freeOf   func(index int32, free *uint64, e *cError) int32
 
 	deviceOpen  func(index int32, memory, scratch uint64, device *handle, e *cError) int32
 	deviceClose func(device handle)
@@ -137,6 +138,7 @@ func (l *loaded) calls() map[any]string {
 	return map[any]string{
 		&l.count:           "interlock_count_devices",
 		&l.describe:        "interlock_describe_device",
+		&l.freeOf:          "interlock_free_memory",
 		&l.deviceOpen:      "interlock_device_open",
 		&l.deviceClose:     "interlock_device_close",
 		&l.memoryOf:        "interlock_device_memory",
@@ -179,7 +181,7 @@ type cInfo struct {
 	name              [256]byte
 	uuid              [48]byte
 	pciAddress        [16]byte
-	memory, free      uint64
+	memory            uint64
 	major, minor      int32
 	processors        int32
 	driverCUDAVersion int32
@@ -197,7 +199,7 @@ type cSystem struct {
 // The package's structs that are passed as they are have C's sizes.
 var (
 	_ [280]byte = [unsafe.Sizeof(cError{})]byte{}
-	_ [352]byte = [unsafe.Sizeof(cInfo{})]byte{}
+	_ [344]byte = [unsafe.Sizeof(cInfo{})]byte{}
 	_ [168]byte = [unsafe.Sizeof(cSystem{})]byte{}
 	_ [8]byte   = [unsafe.Sizeof(constraint.FlatTerm{})]byte{}
 	_ [24]byte  = [unsafe.Sizeof(constraint.FlatTemplate{})]byte{}
@@ -254,9 +256,15 @@ func (l *loaded) describeDevice(index int) (Info, error) {
 	}
 	return Info{
 		Index: index, Name: text(c.name[:]), UUID: text(c.uuid[:]), PCIAddress: text(c.pciAddress[:]),
-		MemoryBytes: int64(c.memory), FreeBytes: int64(c.free), Major: int(c.major), Minor: int(c.minor),
+		MemoryBytes: int64(c.memory), Major: int(c.major), Minor: int(c.minor),
 		Processors: int(c.processors), DriverCUDA: int(c.driverCUDAVersion),
 	}, nil
+}
+
+func (l *loaded) freeMemory(index int) (int64, error) {
+	free := new(uint64)
+	err := do(func(e *cError) int32 { return l.freeOf(int32(index), free, e) })
+	return int64(*free), err
 }
 
 func (l *loaded) openDevice(index int, memoryBytes, scratchBytes int64) (handle, error) {
