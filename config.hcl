@@ -149,7 +149,8 @@ plugin {
 
   # Whether the plugin of `interlock serve` outlives it, so that the next one
   # finds it at its work. That needs a journal, in whose folder "plugin" it has
-  # its key, socket and log. Without a host it ends after detach_idle.
+  # its key, socket and log (of 16 MiB, and the one before). Without a host it
+  # ends after detach_idle.
   #detach      = false
   #detach_idle = "1h"
 }

@@ -39,7 +39,9 @@ type detached struct {
 	pidfd  int
 	conn   *grpc.ClientConn
 	log    string        // path of its log
-	begin  int64         // where in the log this host's part begins
+	older  string        // path of what was its log before
+	first  os.FileInfo   // of the log in which this host's part begins, which may be the older one by now
+	begin  int64         // where in that it begins
 	cmd    *exec.Cmd     // nil if an earlier host started it
 	exited chan struct{} // closed when it has ended
 	status string        // how it ended; set before exited is closed, empty if it was let go
@@ -147,13 +149,13 @@ func newDetachedInstance(ctx context.Context, o Options, dir string, d *detached
 // startDetached starts the process of a plugin that shares nothing with this one, not even pipes, and writes down which
 // it is.
 func startDetached(o Options, dir string, idle time.Duration, who identity) (*detached, error) {
-	logPath := filepath.Join(dir, "plugin.log")
+	logPath, _ := shared.DetachedLog(dir)
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	begin, err := log.Seek(0, io.SeekEnd)
+	first, err := log.Stat()
 	if err != nil {
 		return nil, err
 	}
@@ -179,14 +181,14 @@ func startDetached(o Options, dir string, idle time.Duration, who identity) (*de
 	}
 	var d *detached
 	if err == nil {
-		d, err = watchDetached(who.PID, logPath)
+		d, err = watchDetached(who.PID, dir)
 	}
 	if err != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		return nil, fmt.Errorf("starting the plugin %s: %w", o.PluginPath, err)
 	}
-	d.cmd, d.begin = cmd, begin
+	d.cmd, d.first, d.begin = cmd, first, first.Size()
 	go d.watch()
 	return d, nil
 }
@@ -199,7 +201,7 @@ func findDetached(dir string) (*detached, identity, error) {
 	if err != nil || json.Unmarshal(text, &who) != nil || who.PID <= 0 {
 		return nil, who, errOther
 	}
-	d, err := watchDetached(who.PID, filepath.Join(dir, "plugin.log"))
+	d, err := watchDetached(who.PID, dir)
 	if err != nil {
 		return nil, who, errOther
 	}
@@ -208,7 +210,7 @@ func findDetached(dir string) (*detached, identity, error) {
 		var sum string
 		if sum, err = fileSum(fmt.Sprintf("/proc/%d/exe", who.PID)); err == nil && sum == who.Program {
 			if info, err := os.Stat(d.log); err == nil {
-				d.begin = info.Size()
+				d.first, d.begin = info, info.Size()
 			}
 			go d.watch()
 			return d, who, nil
@@ -219,12 +221,13 @@ func findDetached(dir string) (*detached, identity, error) {
 }
 
 // watchDetached prepares to watch a process.
-func watchDetached(pid int, log string) (*detached, error) {
+func watchDetached(pid int, dir string) (*detached, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &detached{pid: pid, pidfd: fd, log: log, exited: make(chan struct{}), let: make(chan struct{})}, nil
+	log, older := shared.DetachedLog(dir)
+	return &detached{pid: pid, pidfd: fd, log: log, older: older, exited: make(chan struct{}), let: make(chan struct{})}, nil
 }
 
 // watch waits for the process's end, or until it is let go.
@@ -281,22 +284,39 @@ func (d *detached) close() {
 
 // lines are what the plugin's log last said to this host.
 func (d *detached) lines() []string {
-	f, err := os.Open(d.log)
+	t := &tail{}
+	if info, err := os.Stat(d.log); err != nil || !d.beginsIn(info) { // it was begun anew since
+		d.read(t, d.older)
+	}
+	d.read(t, d.log)
+	return t.lines()
+}
+
+// beginsIn tells whether a log is the one in which this host's part begins. (One that is shorter is another whose file has
+// the same number.)
+func (d *detached) beginsIn(log os.FileInfo) bool {
+	return os.SameFile(log, d.first) && log.Size() >= d.begin
+}
+
+// read takes in the end of a log, as far as it is this host's part.
+func (d *detached) read(t *tail, log string) {
+	f, err := os.Open(log)
 	if err != nil {
-		return nil
+		return
 	}
 	defer f.Close()
-	const most = 64 << 10
 	info, err := f.Stat()
 	if err != nil {
-		return nil
+		return
 	}
-	if _, err := f.Seek(max(d.begin, info.Size()-most), io.SeekStart); err != nil {
-		return nil
+	const most = 64 << 10
+	from := max(0, info.Size()-most)
+	if d.beginsIn(info) {
+		from = max(from, d.begin)
 	}
-	t := &tail{}
-	_, _ = io.Copy(t, io.LimitReader(f, most))
-	return t.lines()
+	if _, err := f.Seek(from, io.SeekStart); err == nil {
+		_, _ = io.Copy(t, io.LimitReader(f, most))
+	}
 }
 
 // startTime is when a process started, in clock ticks since the machine did: field 22 of its stat.

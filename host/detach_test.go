@@ -155,6 +155,42 @@ func TestDetachedPluginFaults(t *testing.T) {
 	require.Contains(t, aside.Last, "exit status 3")
 }
 
+// The log of a detached plugin is bounded: a long one becomes the older one. What a plugin last wrote is found in the new
+// one, to which the next plugin appends.
+func TestDetachedPluginsLogIsBounded(t *testing.T) {
+	o, _ := detachedOptions(t)
+	o.Attempts = 1
+	s := supervise(t, o)
+	pid := s.State().PID
+	log, older := shared.DetachedLog(filepath.Join(o.Journal.Dir, "plugin"))
+	handles := func() int {
+		entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+		require.NoError(t, err)
+		return len(entries)
+	}
+	before := handles()
+	f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = f.Write(make([]byte, shared.DetachedLogBytes+1))
+	require.NoError(t, err)
+	waitFor(t, func() bool { _, err := os.Stat(older); return err == nil })
+	waitFor(t, func() bool { info, err := os.Stat(log); return err == nil && info.Size() < shared.DetachedLogBytes })
+	waitFor(t, func() bool { return handles() <= before })
+
+	_, err = s.Prove(t.Context(), hosttest.Script{Fault: hosttest.FaultExit, Stage: shared.StageDevice}.Request("r"), nil)
+	require.ErrorContains(t, err, "a scripted end")
+	prove(t, s, hosttest.Script{Fault: hosttest.FaultKill, Stage: shared.StageDevice, Times: 1}.Request("next"))
+	text, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "a scripted end\n")
+	waitFor(t, func() bool { return s.State().PID != 0 && s.State().PID != pid })
+	require.NoError(t, s.Stop(t.Context()))
+	after, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.Equal(t, string(text), string(after[:len(text)]))
+}
+
 // What was started otherwise, or does not answer, is ended and replaced.
 func TestDetachedPluginIsReplaced(t *testing.T) {
 	o, _ := detachedOptions(t)

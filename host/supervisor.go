@@ -26,7 +26,7 @@ type SupervisorOptions struct {
 
 	// Detach lets the plugin outlive this host, if it ends in order or otherwise, and the next one with the same journal
 	// find it at its work. Without a host, it ends after DetachIdle; 0: an hour. It needs a journal, in whose directory
-	// it has its key, socket and log: the Logger gets nothing of it.
+	// it has its key, socket and log, which is bounded: the Logger gets nothing of it.
 	Detach     bool
 	DetachIdle time.Duration
 

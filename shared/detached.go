@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
@@ -89,6 +90,8 @@ func serveDetached(ctx context.Context, end context.CancelCauseFunc, dir string,
 	if err != nil {
 		return err
 	}
+	logPath, older := DetachedLog(dir)
+	isLogStuck := false
 	listener.SetUnlinkOnClose(false) // it may be a later plugin's by then
 	began := time.Now()
 	var latest atomic.Int64 // call, as a [time.Duration] since began: the wall clock may jump
@@ -109,6 +112,8 @@ func serveDetached(ctx context.Context, end context.CancelCauseFunc, dir string,
 	// Hosts ask for the plugin's health all the time.
 	tick := time.NewTicker(idle / 10)
 	defer tick.Stop()
+	lookAtLog := time.NewTicker(time.Second)
+	defer lookAtLog.Stop()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	log.Info("serving detached", "socket", socket, "idle", idle)
@@ -119,6 +124,12 @@ func serveDetached(ctx context.Context, end context.CancelCauseFunc, dir string,
 				return nil
 			}
 			return err
+		case <-lookAtLog.C:
+			err := rotate(logPath, older, DetachedLogBytes, unix.Stdout, unix.Stderr)
+			if err != nil && !isLogStuck {
+				log.Warn("the log grows on", "error", err)
+			}
+			isLogStuck = err != nil
 		case <-tick.C:
 			if time.Since(began)-time.Duration(latest.Load()) > idle {
 				end(errNoHost)

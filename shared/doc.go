@@ -9,6 +9,7 @@
 //   - plugin.go: the handshake and the binding to go-plugin; serve.go: the main loop of a plugin process;
 //   - client.go, server.go: the two interfaces over gRPC, thin translations;
 //   - sealed.go: large payloads, as files in memory that both sides see; detached.go: a plugin that outlives its host;
+//     detachedlog.go: its log, which is bounded;
 //   - convert.go, status.go: between Go types and protobuf, errors and gRPC status. Nobody else sees protobuf.
 //
 // The package knows nothing of circuits, devices or how a process is started; it imports neither host nor prover.

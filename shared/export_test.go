@@ -6,6 +6,7 @@ import "bytes"
 var (
 	NewServer = newServer
 	Register  = register
+	Rotate    = rotate
 )
 
 // OnHeap is a copy of a request whose vanilla proofs are not the host's memory.
