@@ -204,8 +204,7 @@ void check_interface() {
         "{\"what\":\"device\",\"name\":\"%s\",\"uuid_length\":%zu,\"pci_address\":\"%s\","
         "\"multiprocessors\":%d,\"memory\":%llu,\"free\":%llu,\"driver\":%d}\n",
         info.name, std::strlen(info.uuid), info.pci_address, info.multiprocessors,
-        (unsigned long long)info.memory_bytes, (unsigned long long)free_bytes,
-        info.driver_version);
+        (unsigned long long)info.memory_bytes, (unsigned long long)free_bytes, info.driver_version);
     expect(interlock_describe_device(devices, &info, &error) == INTERLOCK_NO_DEVICE,
            "no such device");
     expect(interlock_free_memory(devices, &free_bytes, &error) == INTERLOCK_NO_DEVICE,

@@ -89,8 +89,9 @@ void check_template(const interlock_system& s, uint32_t number) {
 
 void check_system(const interlock_system& s) {
     require(s.log_domain >= 1 && s.log_domain <= 27, "domains have 2^1 to 2^27 elements");
-    require(s.inputs >= 1 && s.constraints >= 1 &&
-                s.constraints + s.inputs <= uint64_t(1) << s.log_domain,
+    const uint64_t domain = uint64_t(1) << s.log_domain;
+    require(s.inputs >= 1 && s.constraints >= 1 && s.inputs <= domain &&
+                s.constraints <= domain - s.inputs,
             "constraints and inputs do not fit the domain");
     require(s.aux <= NUMBER_MASK && s.full <= s.aux && s.coefficient_count >= 2 &&
                 s.term_count <= UINT32_MAX && s.row_count <= UINT32_MAX / 3,
@@ -144,9 +145,10 @@ std::vector<uint32_t> ranks(const std::vector<uint64_t>& words, size_t bits, boo
 // Copies and waits, so that what is copied need not stay.
 template <class T>
 DeviceBuffer<T> uploaded(const T* values, size_t count, const Stream& stream) {
-    auto buffer = DeviceBuffer<T>::lasting(count, stream);
+    DeviceBuffer<T> buffer(count, stream);
     copy(buffer.get(), values, count, stream);
     synchronize(stream);
+    buffer.outlive(stream);
     return buffer;
 }
 template <class T>
@@ -246,13 +248,16 @@ void Circuit::evaluate(const WitnessValues& witness, uint32_t first, Fr* first_v
 }
 
 Witness::Witness(const Circuit& circuit, const Stream& stream)
-    : inputs(DeviceBuffer<Fr>::lasting(circuit.inputs(), stream)),
-      full(DeviceBuffer<Fr>::lasting(circuit.full(), stream)),
-      bits(DeviceBuffer<uint64_t>::lasting((circuit.aux() + 63) / 64, stream)) {
+    : inputs(circuit.inputs(), stream),
+      full(circuit.full(), stream),
+      bits((circuit.aux() + 63) / 64, stream) {
     clear(inputs.get(), inputs.count(), stream);
     clear(full.get(), full.count(), stream);
     clear(bits.get(), bits.count(), stream);
     synchronize(stream);
+    inputs.outlive(stream);
+    full.outlive(stream);
+    bits.outlive(stream);
 }
 
 bool Witness::fits(const Circuit& c) const {

@@ -37,8 +37,7 @@ DeviceBuffer<Fr> quotient(const Circuit& circuit, const Witness& witness, const 
                           const Transform& backward, const Stream& stream) {
     const size_t n = size_t(1) << circuit.log_domain();
     const auto blocks = blocks_for(n, BLOCK);
-    auto a = DeviceBuffer<Fr>::lasting(n, stream);
-    DeviceBuffer<Fr> b(n, stream), work(n, stream);
+    DeviceBuffer<Fr> a(n, stream), b(n, stream), work(n, stream);
     circuit.evaluate(witness.values(), 0, a.get(), b.get(), stream);
     for (Fr* values : {a.get(), b.get()}) {
         backward.run(values, work.get(), Domain::SUBGROUP, stream);
@@ -54,6 +53,7 @@ DeviceBuffer<Fr> quotient(const Circuit& circuit, const Witness& witness, const 
         a.get(), c, inverse(vanishing(circuit.log_domain())), uint32_t(n));
     check_launch("subtract_and_scale");
     synchronize(stream);
+    a.outlive(stream);
     return a;
 }
 

@@ -122,9 +122,12 @@ class DeviceBuffer {
     // that alone; when the buffer goes, nothing may be at work on it.
     static DeviceBuffer lasting(size_t count, const Stream& stream) {
         DeviceBuffer buffer(count, stream);
-        buffer.freed_on_ = stream.pool().home();
+        buffer.outlive(stream);
         return buffer;
     }
+    // Makes it such memory. What is to be worked on before it lasts becomes so when the stream has
+    // been waited for: if the work fails halfway, the memory goes after what of it still runs.
+    void outlive(const Stream& stream) { freed_on_ = stream.pool().home(); }
     ~DeviceBuffer() { reset(); }
     DeviceBuffer(DeviceBuffer&& o) noexcept { *this = std::move(o); }
     DeviceBuffer& operator=(DeviceBuffer&& o) noexcept {
