@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ const (
 // view is what a prover did and does, as of one look at it.
 type view struct {
 	status    shared.Status
-	recording timeline.Recording // of the window
+	recording timeline.Recording // of the window; its start has a reading of the monotonic clock, as of the first look at it
 	report    timeline.Report    // of the recording
 	err       error              // the prover could not be asked; the rest is older then
 }
@@ -40,7 +41,7 @@ type observer struct {
 	known     knowledge
 	complaint string                   // the latest
 	gaps      map[gapKey]time.Duration // idle time of devices between device phases, since the start
-	before    time.Time                // start of the recording that seen is about
+	before    time.Time                // start of the recording that seen is about, with a reading of the monotonic clock
 	seen      map[string]time.Duration // by device, the end of the latest gap that is counted
 }
 
@@ -110,14 +111,22 @@ func (o *observer) lookBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	from := time.Since(recording.Start) - window
-	for i, e := range recording.Events {
-		if e.Time >= from {
-			recording.Events = recording.Events[i:]
-			recording.Lost += uint64(i)
-			break
+	if !o.before.Equal(recording.Start) {
+		o.before = recording.Start
+		if !o.before.IsZero() {
+			now := time.Now() // from here on the wall clock may jump
+			o.before = now.Add(recording.Start.Sub(now))
 		}
+		clear(o.seen)
 	}
+	recording.Start = o.before
+	from := time.Since(recording.Start) - window
+	old := slices.IndexFunc(recording.Events, func(e timeline.Event) bool { return e.Time >= from })
+	if old < 0 {
+		old = len(recording.Events)
+	}
+	recording.Events = recording.Events[old:]
+	recording.Lost += uint64(old)
 	o.last.recording, o.last.report = recording, timeline.Analyze(recording.Events)
 	o.countGaps()
 	return nil
@@ -125,10 +134,6 @@ func (o *observer) lookBack(ctx context.Context) error {
 
 // countGaps counts the gaps that ended since the last look, under mu. A gap that has ended does not change any more.
 func (o *observer) countGaps() {
-	if !o.before.Equal(o.last.recording.Start) {
-		o.before = o.last.recording.Start
-		clear(o.seen)
-	}
 	for _, gpu := range o.last.report.GPUs {
 		for _, gap := range gpu.Gaps {
 			if gap.To <= o.seen[gpu.Name] {

@@ -215,6 +215,33 @@ func TestLateProof(t *testing.T) {
 	require.Regexp(t, `\[WARN\] +proof done after its deadline: .*late_by=`, log.String())
 }
 
+// What is older than the window is left out. The window goes by the monotonic clock from the first look at a recording on.
+func TestWindow(t *testing.T) {
+	f := newFakeProver()
+	f.status.Jobs = []shared.JobStatus{{ID: "under way"}}
+	o := newObserver(f, hclog.NewNullLogger())
+	start := time.Now().Add(-window - time.Minute).Round(0)
+	look := func(times ...time.Duration) timeline.Recording {
+		f.timeline = timeline.Recording{Start: start, Lost: 5}
+		for _, at := range times {
+			f.timeline.Events = append(f.timeline.Events, timeline.Event{Time: at})
+		}
+		o.at = time.Time{}
+		return o.look(t.Context()).recording
+	}
+	first := look(0, time.Second, 2*time.Minute, 3*time.Minute)
+	require.Equal(t, []timeline.Event{{Time: 2 * time.Minute}, {Time: 3 * time.Minute}}, first.Events)
+	require.EqualValues(t, 7, first.Lost)
+	require.True(t, first.Start.Equal(start))
+	require.Contains(t, first.Start.String(), " m=", "a reading of the monotonic clock")
+	second := look(0, time.Second)
+	require.Empty(t, second.Events)
+	require.EqualValues(t, 7, second.Lost)
+	require.Equal(t, first.Start, second.Start, "the very same reading")
+	start = time.Time{}
+	require.True(t, look().Start.IsZero(), "a plugin without a timeline")
+}
+
 func TestSnapshot(t *testing.T) {
 	f := busyProver()
 	g, _ := serve(t, f, Options{})
