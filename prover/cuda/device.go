@@ -61,9 +61,12 @@ func (l *Library) Open(c Config) (*Device, error) {
 	if err != nil {
 		return nil, explain(err, c.Name, "opening card %d", c.Index)
 	}
-	limit := free - outsideBytes
-	if c.MemoryLimitBytes > 0 {
-		limit = min(limit, c.MemoryLimitBytes)
+	limit := max(0, free-outsideBytes)
+	if c.MemoryLimitBytes > limit {
+		log.Warn("less of a card is free than its memory_limit: something else uses it; going on with what there is",
+			"device", c.Name, "memory_limit", gib(c.MemoryLimitBytes), "free", gib(free), "limit", gib(limit))
+	} else if c.MemoryLimitBytes > 0 {
+		limit = c.MemoryLimitBytes
 	}
 	p, err := newPlan(limit)
 	if err != nil {

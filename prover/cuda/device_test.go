@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -391,6 +393,33 @@ func TestOnlyOpenedCardsAreStarted(t *testing.T) {
 	_, err = l.Open(Config{Name: "gpu 0", MemoryLimitBytes: 1 << 20})
 	require.ErrorContains(t, err, "raise memory_limit")
 	require.Equal(t, 2, fault.calls)
+
+	c.used = 1 << 29 // by somebody else
+	_, err = l.Open(Config{Name: "gpu 0"})
+	require.EqualError(t, err, "gpu 0: 0 bytes of device memory are too few: raise memory_limit or free some")
+	c.used = 0
+}
+
+// A memory_limit above what is free is not met, which the log says.
+func TestMemoryLimit(t *testing.T) {
+	c := newCard(4 << 30)
+	for limit, want := range map[int64]struct {
+		limit int64
+		says  string
+	}{
+		0:       {4<<30 - outsideBytes, ""},
+		2 << 30: {2 << 30, ""},
+		4 << 30: {4<<30 - outsideBytes, "less of a card is free than its memory_limit"},
+	} {
+		var log bytes.Buffer
+		l := &Library{api: c}
+		d, err := l.Open(Config{Name: "gpu 0", MemoryLimitBytes: limit, Log: hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Warn})})
+		require.NoError(t, err)
+		require.Equal(t, want.limit, d.MemoryLimit())
+		require.Equal(t, want.says == "", log.Len() == 0)
+		require.Contains(t, log.String(), want.says)
+		require.NoError(t, d.Close())
+	}
 }
 
 // Out of memory says how much was missing, and once others have left, it works.

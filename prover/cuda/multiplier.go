@@ -16,7 +16,8 @@ type Multiplier struct {
 // at once.
 func (d *Device) Multiplier() *Multiplier { return &Multiplier{d} }
 
-// multiplierBatch scalars and points of G2 take 235 MB of the card.
+// multiplierBatch scalars in G2 take 650 MB of the card, the table of multiples
+// included, or less where scratch memory is short.
 const multiplierBatch = 1 << 20
 
 // Batch is how many scalars a call takes at most.
