@@ -481,6 +481,21 @@ func TestPreloadWhereThereIsRoom(t *testing.T) {
 	require.Zero(t, status(t, e).Devices[0].Faults)
 }
 
+// A card that fails while parameters are loaded ahead keeps neither the others nor the engine from starting.
+func TestEngineStartsBesideACardThatFails(t *testing.T) {
+	for _, kind := range []cuda.Kind{cuda.DeviceFailed, cuda.DeviceLost} {
+		bad, good := newFakeCard(0, 1<<30), newFakeCard(1, 1<<30)
+		bad.inPreload = faultsOf(kind)
+		c := cardConfig(config.FallbackNever, 2)
+		c.Parameters.Preload = []config.Preload{{Kind: shared.KindWinningPoSt, SectorSize: shared.SectorSize2KiB}}
+		e := newCardEngine(t, c, referenceBlinding, bad, good)
+		require.Zero(t, bad.budget.Used())
+		require.Equal(t, keyBytes(t, shared.KindWinningPoSt), good.budget.Used())
+		require.EqualValues(t, 1, status(t, e).Devices[0].Faults)
+		require.Empty(t, e.allLost)
+	}
+}
+
 // With its card out of use the CPU proves what is critical, though other requests came first; these wait.
 func TestCriticalRequestsFallBack(t *testing.T) {
 	gpu := newFakeCard(0, 1<<30)

@@ -11,6 +11,7 @@ import (
 	"github.com/interlock-prover/interlock/prover/groth16"
 	"github.com/interlock-prover/interlock/prover/interlock"
 	"github.com/interlock-prover/interlock/prover/params"
+	"github.com/interlock-prover/interlock/prover/pipeline"
 	"github.com/interlock-prover/interlock/shared"
 	"github.com/interlock-prover/interlock/shared/config"
 )
@@ -159,8 +160,8 @@ func (e *Engine) Preload(ctx context.Context, r shared.CircuitRequest) (shared.P
 }
 
 // preload loads parameters on every device that proves and has room for them;
-// not on the CPU if that only stands in for cards. It fails if there is no such
-// device.
+// not on the CPU if that only stands in for cards. It fails if they are on none
+// then.
 func (e *Engine) preload(ctx context.Context, b blueprint) (alreadyLoaded bool, err error) {
 	c, err := e.circuit(ctx, b)
 	if err != nil {
@@ -183,12 +184,17 @@ func (e *Engine) preload(ctx context.Context, b blueprint) (alreadyLoaded bool, 
 			without = err
 			continue
 		}
-		with++
-		alreadyLoaded = alreadyLoaded && p.loaded()
+		wasLoaded := p.loaded()
 		err := p.device.explain(p.load(ctx, k.file, c.groth))
 		e.pipeline.Observe(p.device.name, err)
-		if err != nil {
+		switch {
+		case errors.As(err, new(*pipeline.DeviceFaultError)), errors.As(err, new(*pipeline.DeviceLostError)):
+			without = err // the first partition that it gets loads them, if it is in use again
+		case err != nil:
 			return false, err
+		default:
+			with++
+			alreadyLoaded = alreadyLoaded && wasLoaded
 		}
 	}
 	if with == 0 && without != nil {
