@@ -534,7 +534,11 @@ func TestWrongKeyOrWitness(t *testing.T) {
 	_, err = d.Prepare(t.Context(), k.key, k.circuit, k.witness)
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, OutOfMemory, e.Kind)
-	require.Contains(t, err.Error(), "the device phase has 536870912")
+	require.Contains(t, err.Error(), "the device phase has 536870912: raise memory_limit, or use a card with more memory")
+
+	// Of host memory nobody knows what is free.
+	e = &Error{Kind: OutOfMemory, Device: "gpu 0", Doing: "page-locking", BytesAsked: 7, Message: "as the driver says", CUDACode: 2}
+	require.EqualError(t, e, "gpu 0: page-locking: out of memory: 7 bytes wanted: as the driver says (CUDA error 2)")
 }
 
 // Methods of a Work out of order.

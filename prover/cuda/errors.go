@@ -58,7 +58,10 @@ func (e *Error) Error() string {
 	}
 	b.WriteString(e.Kind.String())
 	if e.Kind == OutOfMemory && e.BytesAsked > 0 {
-		fmt.Fprintf(&b, ": %d bytes wanted, %d free", e.BytesAsked, e.BytesFree)
+		fmt.Fprintf(&b, ": %d bytes wanted", e.BytesAsked)
+		if e.BytesFree > 0 { // else it is not known
+			fmt.Fprintf(&b, ", %d free", e.BytesFree)
+		}
 	}
 	if e.Message != "" {
 		fmt.Fprintf(&b, ": %s", e.Message)

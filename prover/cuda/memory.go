@@ -109,11 +109,14 @@ func (p *plan) check(c *groth16.Circuit) error {
 	if c.Domain <= 1<<p.logDomain {
 		return nil
 	}
-	need := 3*fr.Bytes*int64(c.Domain) + tableBytes
+	need, remedy := 3*fr.Bytes*int64(c.Domain)+tableBytes, "raise memory_limit, or use a card with more memory"
+	if c.Domain > 1<<maxLogDomain {
+		remedy = fmt.Sprintf("cards prove with domains of up to 2^%d, the CPU with larger ones", maxLogDomain)
+	}
 	return &Error{
 		Kind: OutOfMemory, BytesAsked: need, BytesFree: p.phaseBytes,
-		Message: fmt.Sprintf("a domain of %d elements takes three times %d bytes and %d for tables; of the limit of %d the device phase has %d, and domains end at 2^%d",
-			c.Domain, fr.Bytes*c.Domain, tableBytes, p.limitBytes, p.phaseBytes, maxLogDomain),
+		Message: fmt.Sprintf("a domain of %d elements takes three times %d bytes and %d for tables; of the limit of %d the device phase has %d: %s",
+			c.Domain, fr.Bytes*c.Domain, tableBytes, p.limitBytes, p.phaseBytes, remedy),
 	}
 }
 
