@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -82,11 +83,22 @@ func openCard(ctx context.Context, library *cuda.Library, c cuda.Config) (*cuda.
 	if err != nil {
 		return nil, err
 	}
-	if err := opened.Probe(ctx); err != nil {
+	tested := make(chan error, 1)
+	go func() { tested <- opened.Probe(ctx) }()
+	select {
+	case err = <-tested:
+	case <-time.After(firstProbeLimit): // it is left to hang: Close would wait for it
+		return nil, fmt.Errorf("its self-test has not ended within %s: the card hangs; nvidia-smi and the kernel's log tell more", firstProbeLimit)
+	}
+	if err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
 	return opened, nil
 }
+
+// firstProbeLimit is how long a card's first self-test may take: some hundred
+// milliseconds are usual.
+const firstProbeLimit = time.Minute
 
 // openCards opens the cards that the configuration names among those that there
 // are. It fails if none can be opened.
@@ -328,7 +340,7 @@ func (p *phase) Measurements() []pipeline.Measurement {
 // is one; else it is nil, for the CPU.
 func (e *Engine) multiplier() (m params.Multiplier, of *device) {
 	for _, d := range e.devices {
-		if card, ok := d.card.(*cuda.Device); ok && !e.isLost(d) {
+		if card, ok := d.card.(*cuda.Device); ok && e.whyLost(d) == nil {
 			return card.Multiplier(), d
 		}
 	}
@@ -358,12 +370,6 @@ func (e *Engine) lose(name string, why error) (ending bool) {
 	default: // it was said already
 	}
 	return true
-}
-
-func (e *Engine) isLost(d *device) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return d.lost != nil
 }
 
 // Lost gives the reason when the last card is lost. The process must end then,

@@ -162,6 +162,7 @@ func (a *assembly) proveAndCheck() error {
 		a.p.count(func(c *Counts) { c.Withheld++ })
 		a.note(fmt.Sprintf("attempt %d, partitions made on %s: %s", attempt, a.makerNames(), invalid.Detail))
 		bad := a.suspects(invalid)
+		a.doubt(bad, invalid)
 		if attempt == attempts {
 			return &shared.ProofInvalidError{RequestID: a.r.ID, Partitions: invalid.Partitions, Detail: strings.Join(a.history, "; ")}
 		}
@@ -191,6 +192,15 @@ func (a *assembly) suspects(invalid *shared.ProofInvalidError) []int {
 		return known
 	}
 	return all
+}
+
+// doubt has the devices that made partitions tested before they make others: one of them may compute wrong.
+func (a *assembly) doubt(partitions []int, why error) {
+	for _, k := range partitions {
+		if d := a.makers[k]; !d.fallback && d.inUse() {
+			a.p.suspend(d, &DeviceFaultError{Device: d.name, Err: why})
+		}
+	}
 }
 
 func (a *assembly) makerNames() string {

@@ -246,7 +246,7 @@ func TestLostDevice(t *testing.T) {
 }
 
 // A proof that does not verify is never handed out: what is wrong is made once more, on another device if there is one,
-// and if that is wrong too the error says what was tried.
+// and if that is wrong too the error says what was tried. Devices that may be wrong are tested before they make more.
 func TestSelfCheck(t *testing.T) {
 	for name, c := range map[string]struct {
 		corrupt func(k int, device string) bool
@@ -267,7 +267,8 @@ func TestSelfCheck(t *testing.T) {
 				for _, name := range c.devices {
 					devices = append(devices, newFakeDevice(t, name))
 				}
-				p := newPipeline(t, Config{Devices: onDevices(devices...)})
+				var log bytes.Buffer
+				p := newPipeline(t, Config{Devices: onDevices(devices...), Log: logTo(&log)})
 				var lastDone, most int
 				j := &fakeJob{id: "r", partitions: 5, corrupt: c.corrupt}
 				result, err := p.Prove(t.Context(), j.request(), func(r shared.Progress) {
@@ -296,6 +297,14 @@ func TestSelfCheck(t *testing.T) {
 				require.NotZero(t, counts.Retries)
 				counts.Retries = 0 // as many as partitions were wrong
 				require.Equal(t, c.counts, counts)
+				tested := 0
+				time.Sleep(time.Minute) // the last self-tests, too
+				for i, d := range devices {
+					require.EqualValues(t, len(d.probed), p.Status().Devices[i].Faults)
+					tested += len(d.probed)
+				}
+				require.GreaterOrEqual(t, tested, int(counts.Withheld))
+				require.Equal(t, tested, strings.Count(log.String(), "[ERROR] a device failed and is out of use"))
 				closeEmpty(t, p)
 			})
 		})

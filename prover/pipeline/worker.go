@@ -84,10 +84,10 @@ func (p *Pipeline) usable(d *device, r *request) error {
 	return d.memory.Check(need.memory)
 }
 
-// anotherThan tells whether r can go to a device other than d now, the fallback left aside.
+// anotherThan tells whether r can go to a device other than d, now or after a self-test, the fallback left aside.
 func (p *Pipeline) anotherThan(d *device, r *request) bool {
 	for _, other := range p.devices {
-		if other != d && !other.fallback && other.inUse() && p.usable(other, r) == nil {
+		if other != d && !other.fallback && other.standing() && p.usable(other, r) == nil {
 			return true
 		}
 	}
