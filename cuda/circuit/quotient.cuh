@@ -9,7 +9,7 @@ namespace interlock {
 
 // 2^log_domain coefficients, in natural order; the last is zero if the witness satisfies the
 // circuit. forward and backward are transforms of the domain. Takes three domains of memory until
-// it returns, one of them lasting.
+// it returns, one of them until the buffer goes.
 DeviceBuffer<Fr> quotient(const Circuit& circuit, const Witness& witness, const Transform& forward,
                           const Transform& backward, const Stream& stream);
 

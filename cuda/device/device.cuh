@@ -118,15 +118,9 @@ class DeviceBuffer {
         if (count == 0) return;
         data_ = static_cast<T*>(stream.pool().allocate(count * sizeof(T), stream));
     }
-    // Memory that may outlive the stream. Until the stream has been waited for, it is for work on
-    // that alone; when the buffer goes, nothing may be at work on it.
-    static DeviceBuffer lasting(size_t count, const Stream& stream) {
-        DeviceBuffer buffer(count, stream);
-        buffer.outlive(stream);
-        return buffer;
-    }
-    // Makes it such memory. What is to be worked on before it lasts becomes so when the stream has
-    // been waited for: if the work fails halfway, the memory goes after what of it still runs.
+    // Makes it memory that may outlive the stream, once that has been waited for: if work on it
+    // fails halfway, the memory goes after what of that still runs. From then on nothing may be at
+    // work on it when the buffer goes.
     void outlive(const Stream& stream) { freed_on_ = stream.pool().home(); }
     ~DeviceBuffer() { reset(); }
     DeviceBuffer(DeviceBuffer&& o) noexcept { *this = std::move(o); }

@@ -186,9 +186,10 @@ Bases<F>::Bases(size_t capacity, const MsmPlan& plan, const Stream& stream)
     if (capacity == 0 || capacity > INDEX_MASK / size_t(plan.multiples)) {
         throw ArgumentError{"bases: between 1 and 2^31-1, multiples counted"};
     }
-    points_ = DeviceBuffer<Affine<F>>::lasting(capacity * size_t(plan.multiples), stream);
+    points_ = DeviceBuffer<Affine<F>>(capacity * size_t(plan.multiples), stream);
     clear(points_.get(), points_.count(), stream);
     synchronize(stream);
+    points_.outlive(stream);
 }
 
 template <class F>

@@ -281,7 +281,7 @@ Fr inverse_of_size(int log_size) {
 
 DeviceBuffer<Fr> power_table(Fr factor, Fr base, int log_count, int shift, const Stream& stream) {
     const uint32_t count = 1u << log_count;
-    auto table = DeviceBuffer<Fr>::lasting(count, stream);
+    DeviceBuffer<Fr> table(count, stream);
     powers<<<blocks_for(count, BLOCK), BLOCK, 0, stream>>>(factor, base, count, shift, table.get());
     check_launch("powers");
     return table;
@@ -339,7 +339,7 @@ Transform::Transform(int log_size, Direction direction, Twiddles twiddles, const
                               COSET_LOW_BITS, stream);
     if (twiddles == Twiddles::WHOLE && log_size > MAX_LOG_ROWS) {
         const uint32_t count = 1u << log_size;
-        first_ = DeviceBuffer<Fr>::lasting(count, stream);
+        first_ = DeviceBuffer<Fr>(count, stream);
         first_twiddles<<<blocks_for(count, BLOCK), BLOCK, 0, stream>>>(
             low_.get(), high_.get(), low_bits_, count, first_.get());
         check_launch("first_twiddles");
@@ -347,6 +347,9 @@ Transform::Transform(int log_size, Direction direction, Twiddles twiddles, const
     reserve_shared_memory<2>();
     reserve_shared_memory<3>();
     synchronize(stream);
+    for (auto* table : {&low_, &high_, &first_, &small_, &coset_low_, &coset_high_}) {
+        table->outlive(stream);
+    }
 }
 
 void Transform::run(Fr* data, Fr* work, Domain domain, const Stream& stream) const {
