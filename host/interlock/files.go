@@ -58,8 +58,15 @@ func newOutput(path string) (*outputFile, error) {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		return &outputFile{path: path, f: f, direct: true}, err
 	}
+	// A file beside it, which is renamed in the end; its name says nothing to anybody.
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
+	var fault *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s cannot be written: there is no directory %s", path, filepath.Dir(path))
+	case errors.As(err, &fault):
+		return nil, fmt.Errorf("%s cannot be written: directory %s: %w", path, filepath.Dir(path), fault.Err)
+	case err != nil:
 		return nil, fmt.Errorf("%s cannot be written: %w", path, err)
 	}
 	return &outputFile{path: path, f: f}, nil

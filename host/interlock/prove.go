@@ -27,7 +27,7 @@ func newProveCommand(s streams, g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return proveRequest(c, s, g, req, out, timelineFile)
+			return inFile(proveRequest(c, s, g, req, out, timelineFile), req, args)
 		}
 		prove.AddCommand(c)
 	}

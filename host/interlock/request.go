@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -140,6 +141,24 @@ func (r *requestFlags) request(files []string) (shared.Request, error) {
 		req.Vanilla = append(req.Vanilla, data)
 	}
 	return req, asUsage(req.Validate())
+}
+
+// inFile adds to a fault of a vanilla proof, which the prover knows by its number, the file that it came from and what
+// that was read as.
+func inFile(err error, req shared.Request, files []string) error {
+	var invalid *shared.InvalidRequestError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	var i int
+	if n, _ := fmt.Sscanf(invalid.Field, "vanilla[%d]", &i); n != 1 || i >= len(files) {
+		return err
+	}
+	as := "a phase-1 output"
+	if req.Kind != shared.KindPoRep {
+		as = fmt.Sprintf("the vanilla proof of a %s of %s", req.Kind, req.SectorSize)
+	}
+	return fmt.Errorf("%w (vanilla[%d] is %s, read as %s)", err, i, files[i], as)
 }
 
 // parseHex32 reads 32 bytes, or nothing from an empty text.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/interlock-prover/interlock/shared"
+	"github.com/interlock-prover/interlock/shared/config"
 )
 
 // streams are what a command reads and writes.
@@ -37,10 +39,10 @@ func newRootCommand(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	f := root.PersistentFlags()
 	f.StringVar(&g.config, "config", "", "configuration `FILE` (default: config.hcl here, then /etc/interlock/config.hcl, else built-in)")
-	f.StringVar(&g.params, "params", "", "parameter `DIR` (default: the configuration's, then FIL_PROOFS_PARAMETER_CACHE)")
+	f.StringVar(&g.params, "params", "", "parameter `DIR` (default: the configuration's, then FIL_PROOFS_PARAMETER_CACHE, else "+config.DefaultParamsDir+")")
 	f.StringVar(&g.plugin, "plugin", "", "the plugin's `FILE` (default: interlock-prover beside this program)")
 	f.BoolVarP(&g.verbose, "verbose", "v", false, "show the plugin's log")
 	root.AddCommand(
@@ -55,8 +57,8 @@ func newRootCommand(s streams) *cobra.Command {
 // and a group without a subcommand too.
 func useErrors(c *cobra.Command) {
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		if err := c.ValidateRequiredFlags(); err != nil {
-			return usageError{err}
+		if missing := missingFlags(c); len(missing) > 0 {
+			return wrongUse("%s needs %s too", c.CommandPath(), strings.Join(missing, " and "))
 		}
 		var err error
 		c.Flags().Visit(func(f *pflag.Flag) {
@@ -70,10 +72,17 @@ func useErrors(c *cobra.Command) {
 	}
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
-				return usageError{err}
+			if check(c, args) == nil {
+				return nil
 			}
-			return nil
+			_, takes, _ := strings.Cut(c.Use, " ")
+			if takes == "" {
+				takes = "no argument"
+			}
+			if len(args) == 0 {
+				return wrongUse("%s takes %s, and there is none", c.CommandPath(), takes)
+			}
+			return wrongUse("%s takes %s, and there are %d: %s", c.CommandPath(), takes, len(args), strings.Join(args, " "))
 		}
 	}
 	if c.HasSubCommands() && c.Run == nil && c.RunE == nil {
@@ -98,4 +107,37 @@ func useErrors(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		useErrors(sub)
 	}
+}
+
+// missingFlags are the flags, with their dashes, that a command cannot do without
+// and was not given.
+func missingFlags(c *cobra.Command) (missing []string) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if len(f.Annotations[cobra.BashCompOneRequiredFlag]) > 0 && !f.Changed {
+			missing = append(missing, "--"+f.Name)
+		}
+	})
+	return missing
+}
+
+// flagError says of a flag's value what belongs there.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return usageError{err}
+	}
+	want := ""
+	switch invalid.GetFlag().Value.Type() {
+	case "duration":
+		want = "a duration: write a number followed by ms, s, m or h, such as 90s or 25m"
+	case "uint64", "uint32":
+		want = "a whole number, 0 or more"
+	case "int":
+		want = "a whole number"
+	case "bool":
+		want = "true or false"
+	default:
+		return usageError{err}
+	}
+	return wrongUse("--%s: %q is not %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/signal"
@@ -83,14 +84,14 @@ func serve(ctx context.Context, s streams, g *globals, f serveFlags) (err error)
 		}
 	}
 	// The addresses first: a plugin may take long to start, and fail.
-	grpcListener, err := gateway.Listen(f.grpc)
+	grpcListener, err := listen("--grpc-listen", f.grpc)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = grpcListener.Close() }()
 	var httpListener net.Listener
 	if f.http != "" {
-		if httpListener, err = gateway.Listen(f.http); err != nil {
+		if httpListener, err = listen("--http-listen", f.http); err != nil {
 			return err
 		}
 		defer func() { _ = httpListener.Close() }()
@@ -139,6 +140,18 @@ func serve(ctx context.Context, s streams, g *globals, f serveFlags) (err error)
 		ended = true
 	}
 	return errors.Join(cause, drain(gw, log, f.drainTimeout, cause != nil))
+}
+
+// listen opens the address that a flag names.
+func listen(flag, address string) (net.Listener, error) {
+	l, err := gateway.Listen(address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s %s: another process listens there, perhaps another 'interlock serve': end it, or name another address", flag, address)
+	case err != nil:
+		return nil, fmt.Errorf("%s %s: %w; an address is host:port of this machine, or unix:PATH", flag, address, err)
+	}
+	return l, nil
 }
 
 // drain closes the gateway: at once, or when what is under way is answered, the timeout is over or another signal comes.

@@ -34,7 +34,7 @@ func newVerifyCommand(s streams, g *globals) *cobra.Command {
 			valid, err := plugin.Toolbox().Verify(c.Context(), req, proof)
 			switch {
 			case err != nil:
-				return err
+				return inFile(err, req, args)
 			case !valid:
 				fmt.Fprintln(s.out, "invalid")
 				return errReported

@@ -17,19 +17,16 @@ import (
 )
 
 // Check is `interlock config check`: it reads the file at path, compares it
-// with the machine unless hw is nil, writes every message to w, and a line
-// that says so if there is no error. Warnings alone are no failure.
+// with the machine unless hw is nil, and writes every message to w. Warnings
+// alone are no failure.
 func Check(path string, hw *Hardware, w io.Writer, color bool) (ok bool) {
 	cfg, diags := Load(path)
 	if hw != nil {
 		diags = append(diags, cfg.CheckHardware(hw)...)
 	}
 	sortDiagnostics(diags)
-	if err := WriteDiagnostics(w, diags, cfg.Files(), color); err != nil || diags.HasErrors() {
-		return false
-	}
-	_, err := fmt.Fprintf(w, "%s is valid.\n", cfg.Name())
-	return err == nil
+	err := WriteDiagnostics(w, diags, cfg.Files(), color)
+	return err == nil && !diags.HasErrors()
 }
 
 // Name says for messages where the configuration came from.

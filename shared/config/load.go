@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -133,6 +134,9 @@ func parse(src []byte, path string) (*Config, hcl.Diagnostics) {
 	cfg := Default()
 	cfg.Path = path
 	cfg.files = map[string]*hcl.File{path: {Bytes: src}}
+	if bytes.IndexByte(src, 0) >= 0 {
+		return cfg, hcl.Diagnostics{fault(nil, "Not a configuration file", "%s is no text but binary data.", path)}
+	}
 	if place := nestedTooDeeply(src, path); place != nil {
 		return cfg, hcl.Diagnostics{fault(place, "Too many open brackets", "No configuration needs more than %d.", maxNesting)}
 	}
