@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,7 +53,9 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		o.PluginPath = path
 	}
-	if info, err := os.Stat(o.PluginPath); err != nil {
+	if info, err := os.Stat(o.PluginPath); errors.Is(err, fs.ErrNotExist) {
+		return o, fmt.Errorf("the plugin's program %s does not exist: install %s there, or name where it is", o.PluginPath, PluginProgram)
+	} else if err != nil {
 		return o, fmt.Errorf("the plugin's program: %w", err)
 	} else if info.IsDir() || info.Mode()&0o111 == 0 {
 		return o, fmt.Errorf("the plugin's program %s cannot be executed", o.PluginPath)
@@ -103,7 +106,7 @@ func FindPlugin() (string, error) {
 	}
 	path, err := exec.LookPath(PluginProgram)
 	if err != nil {
-		return "", fmt.Errorf("the plugin %s is neither beside this program nor in the PATH", PluginProgram)
+		return "", fmt.Errorf("the plugin %s is neither beside this program nor in the PATH: install it there, or name where it is", PluginProgram)
 	}
 	return path, nil
 }

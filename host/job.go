@@ -258,7 +258,7 @@ func (s *Supervisor) watchDeadline(j *job) {
 	if j.due.IsZero() {
 		return
 	}
-	timer := time.AfterFunc(time.Until(j.due), func() { s.cancel(j, context.DeadlineExceeded) })
+	timer := time.AfterFunc(time.Until(j.due), func() { s.cancel(j, shared.ErrLate) })
 	context.AfterFunc(j.ctx, func() { timer.Stop() })
 }
 

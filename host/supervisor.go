@@ -99,7 +99,7 @@ func (o SupervisorOptions) withDefaults() (SupervisorOptions, error) {
 		}
 	}
 	if o.Detach && o.Journal.Dir == "" {
-		return o, errors.New("a plugin can outlive its host only with a journal, where the next host finds it")
+		return o, errors.New("a plugin can outlive its host only with a journal, where the next host finds it: name a folder for one, or do not detach")
 	}
 	if o.Journal.Dir != "" {
 		if o.Journal.Dir, err = filepath.Abs(o.Journal.Dir); err != nil {

@@ -96,7 +96,11 @@ func (e *Engine) Bench(ctx context.Context, r shared.BenchRequest, out func(line
 	all := benchmarks()
 	if r.Name == "list" {
 		for _, m := range all {
-			b.printf("%-18s %s", m.name, m.about)
+			apart := ""
+			if m.long {
+				apart = " (not among all)"
+			}
+			b.printf("%-18s %s%s", m.name, m.about, apart)
 		}
 		return nil
 	}

@@ -2,6 +2,7 @@ package prover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -59,7 +60,7 @@ func makeC1(ctx context.Context, args []string, out func(line string)) error {
 	// Written beside its place first, so that a half of it is never taken for one.
 	f, err := os.CreateTemp(filepath.Dir(path), ".c1-")
 	if err != nil {
-		return err
+		return fmt.Errorf("%s cannot be written: %w; its directory must be there, and writable", path, errors.Unwrap(err))
 	}
 	defer os.Remove(f.Name()) // does nothing after the rename
 	err = s.WritePhase1(f)

@@ -162,6 +162,10 @@ func (e *SetAsideError) Error() string {
 // [context.Canceled].
 var ErrCancelled = fmt.Errorf("cancelled: %w", context.Canceled)
 
+// ErrLate says that a request was given up at its deadline. It is also a [context.DeadlineExceeded], which is what the
+// other side of the boundary knows it as, with this text.
+var ErrLate = fmt.Errorf("the deadline passed before the proof was done: %w", context.DeadlineExceeded)
+
 // ErrUnreachable says that the connection to a plugin broke although its process may live.
 var ErrUnreachable = errors.New("the plugin cannot be reached")
 

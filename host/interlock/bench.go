@@ -15,7 +15,7 @@ func newBenchCommand(s streams, g *globals) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "bench NAME",
-		Short: "run a benchmark; 'list' names them, 'all' runs them all",
+		Short: "run a benchmark; 'list' names them, 'all' runs those that need no card and few minutes",
 		Args:  cobra.ExactArgs(1),
 	}
 	c.Flags().StringVar(&oracle, "oracle", "", "`PROGRAM` that makes the same proofs with the Rust originals, timed in the same run")

@@ -77,9 +77,6 @@ func run(ctx context.Context, args []string, s streams) int {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		fmt.Fprintf(s.err, "interlock: %s was interrupted\n", command.CommandPath())
 		return exitFailed
-	case err.Error() == context.DeadlineExceeded.Error(): // which says nothing else
-		fmt.Fprintf(s.err, "interlock: gave up: the deadline has passed\n")
-		return exitFailed
 	case errors.Is(err, context.DeadlineExceeded):
 		fmt.Fprintf(s.err, "interlock: gave up: %v\n", err)
 		return exitFailed

@@ -176,7 +176,7 @@ func TestExitCodes(t *testing.T) {
 		"no arguments":        {[]string{"doctor", "x"}, exitWrongUse, "takes no argument, and there are 1: x"},
 		"bad number":          {append([]string{"prove", "winning-post", w.vanilla}, append(w.flags(), "--miner-id", "f01000")...), exitWrongUse, `--miner-id: "f01000" is not a whole number`},
 		"bad duration":        {append([]string{"prove", "winning-post", w.vanilla, "--deadline", "25"}, w.flags()...), exitWrongUse, `--deadline: "25" is not a duration`},
-		"deadline too short":  {append([]string{"prove", "winning-post", w.vanilla, "--deadline", "1ms"}, w.flags()...), exitFailed, "the deadline has passed"},
+		"deadline too short":  {append([]string{"prove", "winning-post", w.vanilla, "--deadline", "1ms"}, w.flags()...), exitFailed, "gave up: the deadline passed before the proof was done"},
 		"address, which flag": {[]string{"serve", "--http-listen", "nowhere"}, exitFailed, "--http-listen nowhere"},
 		"output's directory":  {append([]string{"prove", "winning-post", w.vanilla, "-o", missing + "/x"}, w.flags()...), exitFailed, "there is no directory " + missing},
 		"unknown version":     {append([]string{"prove", "window-post", w.vanilla, "--api-version", "9"}, w.flags()...), exitWrongUse, "api_version"},

@@ -21,7 +21,7 @@ func newProveCommand(s streams, g *globals) *cobra.Command {
 		c.Flags().StringVarP(&out, "out", "o", "", "write the proof's bytes to `FILE` (default: hexadecimal to standard output)")
 		c.Flags().StringVar(&timelineFile, "timeline", "", "write the run's timeline to `FILE`, for 'interlock timeline'")
 		c.Flags().StringVar(&r.priority, "priority", "", "`LEVEL`: low, normal, high or critical")
-		c.Flags().DurationVar(&r.deadline, "deadline", 0, "give up after `TIME`, such as 25m")
+		c.Flags().DurationVar(&r.deadline, "deadline", 0, "give up after `TIME` from now, such as 25m")
 		c.RunE = func(c *cobra.Command, args []string) error {
 			req, err := r.request(args)
 			if err != nil {

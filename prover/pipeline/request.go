@@ -66,7 +66,7 @@ func newRequest(r Request, number uint64, reports chan shared.Progress) *request
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stop := context.CancelFunc(func() {})
 	if !r.Deadline.IsZero() {
-		ctx, stop = context.WithDeadline(ctx, r.Deadline)
+		ctx, stop = context.WithDeadlineCause(ctx, r.Deadline, shared.ErrLate)
 	}
 	return &request{
 		Request: r, number: number, accepted: time.Now(), stage: shared.StageQueued,

@@ -54,7 +54,7 @@ func ParamsFor(sectorSize uint64, partitions int) (Params, error) {
 			return p, nil
 		}
 	}
-	return Params{}, fault("partitions", "is %d; sectors of %d bytes have %s", partitions, sectorSize, formNames(sectorSize))
+	return Params{}, fault("partitions", "is %d; a proof of a sector of %d bytes has %s", partitions, sectorSize, formNames(sectorSize))
 }
 
 // SetupPartitions is the number of partitions that ParamsFor needs to be told to give p
@@ -88,13 +88,19 @@ func forms(sectorSize uint64) []form {
 	return []form{{1, 2, false}, {13, 2, true}, {10, 1, false}}
 }
 
+// formNames lists the numbers of partitions that are known: "1 (the usual), 13 or 10".
 func formNames(sectorSize uint64) string {
 	names := ""
-	for i, f := range forms(sectorSize) {
-		if i > 0 {
-			names += " or "
+	known := forms(sectorSize)
+	for i, f := range known {
+		switch {
+		case i == 0:
+			names = fmt.Sprintf("%d (the usual)", f.partitions)
+		case i < len(known)-1:
+			names += fmt.Sprintf(", %d", f.partitions)
+		default:
+			names += fmt.Sprintf(" or %d", f.partitions)
 		}
-		names += fmt.Sprint(f.partitions)
 	}
 	return names
 }

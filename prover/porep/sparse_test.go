@@ -60,7 +60,7 @@ func TestSparseOfUnsuitableVariant(t *testing.T) {
 	_, err := (&Sparse{SectorSize: 2 << 20}).Statement()
 	require.ErrorContains(t, err, "sector_size")
 	_, err = (&Sparse{SectorSize: 2 << 10, Partitions: 3}).Statement()
-	require.ErrorContains(t, err, "partitions: is 3; sectors of 2048 bytes have 1 or 13 or 10")
+	require.ErrorContains(t, err, "partitions: is 3; a proof of a sector of 2048 bytes has 1 (the usual), 13 or 10")
 }
 
 func BenchmarkDecodeAndCheck32GiB(b *testing.B) {
