@@ -30,8 +30,9 @@ namespace {
 // Multiplications are counted in double-limb multiply-adds (32 x 32 + 64 bits); a single one takes
 // half the time of one. Field::mul_device and square_device say where the numbers come from: a
 // product in Fp is 12 rows of 12 for the factors, 12 of 12 for the reduction, and 12 single ones;
-// in Fr, 8 of 8 and 8 of 6.
-constexpr double FP = 2 * 12 * 12 + 12 / 2.0, FP_SQUARE = 222 + 12 / 2.0, FR = 8 * 8 + 8 * 6;
+// in Fr, 8 of 8 and 8 of 6, or 3 of 6 if a factor is known (known.cuh).
+constexpr double FP = 2 * 12 * 12 + 12 / 2.0, FP_SQUARE = 222 + 12 / 2.0, FR = 8 * 8 + 8 * 6,
+                 FR_KNOWN = 8 * 8 + 3 * 6;
 
 struct Work {
     double multiply_adds = 0, bytes = 0;
@@ -80,13 +81,14 @@ Work of_transform_pass(const std::string& name, const Arguments& a) {
     const bool first = pass.log_stride == 0,
                last = pass.log_stride + pass.log_rows == pass.log_size,
                whole = tables.first != nullptr;
-    double products =
+    const double known =
         products_of_levels(pass.log_rows, name.find("<3>") != std::string::npos ? 3 : 2);
+    double products = 0;
     if (!last) products += first && !whole ? 2 : 1;
     if (pass.scale_in) products += 2;
     if (pass.scale_out) products += 2;
     const double elements = first && !last && whole ? 3 : 2;  // read, written, and the table's
-    return {n * products * FR, n * elements * sizeof(Fr)};
+    return {n * (known * FR_KNOWN + products * FR), n * elements * sizeof(Fr)};
 }
 
 Work of_digits(const Arguments& a) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "curve/generators.cuh"
+#include "field/known.cuh"
 
 namespace interlock {
 namespace {
@@ -118,6 +119,53 @@ size_t compare(size_t count, const Stream& stream) {
     return wrong;
 }
 
+// As operands, but a is any number of 256 bits.
+IL_HD void known_operands(uint32_t i, Fr& a, Fr& b) {
+    operands<FrParams>(i, a, b);
+    if (i % 2 == 0) a.v[Fr::LIMBS - 1] = uint32_t(mix(i));
+    if (i % 64 == 5 || i % 64 == 8) {
+        for (int limb = 0; limb < Fr::LIMBS; limb++) a.v[limb] = 0xffffffff;
+    }
+}
+
+__global__ void __launch_bounds__(BLOCK)
+    cut_factors(PieceFactors factors, uint32_t count, KnownChunk* __restrict__ out) {
+    const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    Fr a, b;
+    known_operands(i, a, b);
+    Known<1>::store(out + i * KNOWN_CHUNKS, b, factors);
+}
+
+__global__ void __launch_bounds__(BLOCK)
+    multiply_known(const KnownChunk* factors, uint32_t count, Fr* results) {
+    const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    Fr a, b;
+    known_operands(i, a, b);
+    results[i] = Known<1>{factors + i * KNOWN_CHUNKS} * a;
+}
+
+size_t compare_known(size_t count, const Stream& stream) {
+    DeviceBuffer<KnownChunk> factors(count * KNOWN_CHUNKS, stream);
+    DeviceBuffer<Fr> results(count, stream);
+    cut_factors<<<blocks_for(count, BLOCK), BLOCK, 0, stream>>>(PieceFactors::make(),
+                                                                uint32_t(count), factors.get());
+    check_launch("cut_factors");
+    multiply_known<<<blocks_for(count, BLOCK), BLOCK, 0, stream>>>(factors.get(), uint32_t(count),
+                                                                   results.get());
+    check_launch("multiply_known");
+    std::vector<Fr> got(count);
+    stream.fetch(got.data(), results.get(), count);
+    size_t wrong = 0;
+    for (size_t i = 0; i < count; i++) {
+        Fr a, b;
+        known_operands(uint32_t(i), a, b);
+        wrong += got[i] != b * a;
+    }
+    return wrong;
+}
+
 }  // namespace
 
 void fill_samples(Fr* values, size_t count, uint64_t seed, const Stream& stream) {
@@ -165,7 +213,8 @@ Fr evaluate(const Fr* coefficients, size_t count, const Fr& x, const Stream& str
 }
 
 size_t compare_fields_with_host(size_t count, const Stream& stream) {
-    return compare<FrParams>(count, stream) + compare<FpParams>(count, stream);
+    return compare<FrParams>(count, stream) + compare<FpParams>(count, stream) +
+           compare_known(count, stream);
 }
 
 }  // namespace interlock

@@ -6,6 +6,7 @@
 #include "bench/timer.cuh"
 #include "device/device.cuh"
 #include "field/field.cuh"
+#include "field/known.cuh"
 
 namespace interlock {
 namespace {
@@ -118,6 +119,15 @@ __global__ void __launch_bounds__(128, 4) products(F* out) {
     out[blockIdx.x * blockDim.x + threadIdx.x] = s;
 }
 
+// A chain of products with known factors, any numbers of a table, the same in all threads.
+__global__ void __launch_bounds__(128, 4) known_products(const KnownChunk* factors, Fr* out) {
+    Fr x = Fr::one();
+    x.v[0] += threadIdx.x;
+#pragma unroll 1
+    for (int r = 0; r < ROUNDS; r++) x = Known<ROUNDS>{factors + r} * x;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = x;
+}
+
 void print(const char* what, double giga_per_second) {
     std::printf("{\"what\":\"throughput\",\"of\":\"%s\",\"giga_per_second\":%.1f}\n", what,
                 giga_per_second);
@@ -177,6 +187,11 @@ void measure_throughput(const Stream& stream) {
             [&] { products<Fr, 1, false><<<field_blocks, 128, 0, stream>>>(frs); });
     measure("Fr product, two chains", field_threads * ROUNDS * 2, stream,
             [&] { products<Fr, 2, false><<<field_blocks, 128, 0, stream>>>(frs); });
+    DeviceBuffer<KnownChunk> factors(ROUNDS * KNOWN_CHUNKS, stream);
+    check(cudaMemsetAsync(factors.get(), 1, factors.count() * sizeof(KnownChunk), stream),
+          "factors");
+    measure("Fr product, known factor", field_threads * ROUNDS, stream,
+            [&] { known_products<<<field_blocks, 128, 0, stream>>>(factors.get(), frs); });
     print("device copy, bytes read and written", measured_bandwidth(stream));
 }
 

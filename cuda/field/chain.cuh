@@ -112,20 +112,6 @@ struct Chain<8> {
               "+r"(acc[6]), "+r"(acc[7])
             : "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(b), "r"(low));
     }
-    // acc += 2^64 * (a[2], a[4], a[6]) * b; the carry goes into top.
-    static __device__ IL_INLINE void mac_upper_carry(uint32_t* acc, uint32_t& top,
-                                                     const uint32_t* a, uint32_t b) {
-        asm("mad.lo.cc.u32 %0, %7, %10, %0;\n\t"
-            "madc.hi.cc.u32 %1, %7, %10, %1;\n\t"
-            "madc.lo.cc.u32 %2, %8, %10, %2;\n\t"
-            "madc.hi.cc.u32 %3, %8, %10, %3;\n\t"
-            "madc.lo.cc.u32 %4, %9, %10, %4;\n\t"
-            "madc.hi.cc.u32 %5, %9, %10, %5;\n\t"
-            "addc.u32 %6, %6, 0;"
-            : "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]), "+r"(acc[6]), "+r"(acc[7]),
-              "+r"(top)
-            : "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(b));
-    }
     // r += b if the condition is not zero, dropping the carry.
     static __device__ IL_INLINE void add_if(uint32_t* r, const uint32_t* b, uint32_t condition) {
         asm("{\n\t.reg .pred q;\n\t"
@@ -143,6 +129,73 @@ struct Chain<8> {
               "+r"(r[7])
             : "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(b[4]), "r"(b[5]), "r"(b[6]),
               "r"(b[7]), "r"(condition));
+    }
+    // acc += a[0,2,4] * b; the carry goes into top.
+    static __device__ IL_INLINE void mac3_carry(uint32_t* acc, uint32_t& top, const uint32_t* a,
+                                                uint32_t b) {
+        asm("mad.lo.cc.u32 %0, %7, %10, %0;\n\t"
+            "madc.hi.cc.u32 %1, %7, %10, %1;\n\t"
+            "madc.lo.cc.u32 %2, %8, %10, %2;\n\t"
+            "madc.hi.cc.u32 %3, %8, %10, %3;\n\t"
+            "madc.lo.cc.u32 %4, %9, %10, %4;\n\t"
+            "madc.hi.cc.u32 %5, %9, %10, %5;\n\t"
+            "addc.u32 %6, %6, 0;"
+            : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
+              "+r"(top)
+            : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b));
+    }
+    // acc += low + 2^64 * a[0,2,4] * b; the carry goes into top.
+    static __device__ IL_INLINE void add_mac3(uint32_t* acc, uint32_t& top, uint32_t low,
+                                              const uint32_t* a, uint32_t b) {
+        asm("add.cc.u32 %0, %0, %13;\n\t"
+            "addc.cc.u32 %1, %1, 0;\n\t"
+            "madc.lo.cc.u32 %2, %9, %12, %2;\n\t"
+            "madc.hi.cc.u32 %3, %9, %12, %3;\n\t"
+            "madc.lo.cc.u32 %4, %10, %12, %4;\n\t"
+            "madc.hi.cc.u32 %5, %10, %12, %5;\n\t"
+            "madc.lo.cc.u32 %6, %11, %12, %6;\n\t"
+            "madc.hi.cc.u32 %7, %11, %12, %7;\n\t"
+            "addc.u32 %8, %8, 0;"
+            : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
+              "+r"(acc[6]), "+r"(acc[7]), "+r"(top)
+            : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b), "r"(low));
+    }
+    // m = c + d; acc += m + the carry of that addition + 2^64 * a[0,2,4] * m; the carry goes into
+    // top.
+    static __device__ IL_INLINE void join_mac3(uint32_t* acc, uint32_t& top, uint32_t& m,
+                                               uint32_t c, uint32_t d, const uint32_t* a) {
+        asm("add.cc.u32 %9, %13, %14;\n\t"
+            "addc.cc.u32 %0, %0, %9;\n\t"
+            "addc.cc.u32 %1, %1, 0;\n\t"
+            "madc.lo.cc.u32 %2, %10, %9, %2;\n\t"
+            "madc.hi.cc.u32 %3, %10, %9, %3;\n\t"
+            "madc.lo.cc.u32 %4, %11, %9, %4;\n\t"
+            "madc.hi.cc.u32 %5, %11, %9, %5;\n\t"
+            "madc.lo.cc.u32 %6, %12, %9, %6;\n\t"
+            "madc.hi.cc.u32 %7, %12, %9, %7;\n\t"
+            "addc.u32 %8, %8, 0;"
+            : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
+              "+r"(acc[6]), "+r"(acc[7]), "+r"(top), "=&r"(m)
+            : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(c), "r"(d));
+    }
+    // Three limbs of acc += low, known not to overflow.
+    static __device__ IL_INLINE void add3(uint32_t* acc, uint32_t low) {
+        asm("add.cc.u32 %0, %0, %3;\n\t"
+            "addc.cc.u32 %1, %1, 0;\n\t"
+            "addc.u32 %2, %2, 0;"
+            : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2])
+            : "r"(low));
+    }
+    // Three limbs of r -= b; returns all ones if it borrowed, else zero.
+    static __device__ IL_INLINE uint32_t sub3(uint32_t* r, const uint32_t* b) {
+        uint32_t borrow;
+        asm("sub.cc.u32 %0, %0, %4;\n\t"
+            "subc.cc.u32 %1, %1, %5;\n\t"
+            "subc.cc.u32 %2, %2, %6;\n\t"
+            "subc.u32 %3, 0, 0;"
+            : "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "=r"(borrow)
+            : "r"(b[0]), "r"(b[1]), "r"(b[2]));
+        return borrow;
     }
 };
 

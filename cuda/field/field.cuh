@@ -252,7 +252,7 @@ struct alignas(16) Field {
             for (int i = 0; i < LIMBS; i++) p[i] = ~P::p(i);
             m = even[0];
             Chain<LIMBS>::add_mac_upper(odd, m, p + 1, m);
-            Chain<LIMBS>::mac_upper_carry(even, odd[LIMBS - 1], p, m);
+            Chain<LIMBS>::mac3_carry(even + 2, odd[LIMBS - 1], p + 2, m);
         } else {
             IL_UNROLL
             for (int i = 0; i < LIMBS; i++) p[i] = P::p(i);

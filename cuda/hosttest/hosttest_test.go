@@ -3,6 +3,7 @@ package hosttest
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"math/big"
 	"os"
@@ -23,7 +24,7 @@ import (
 
 // Operation numbers of vectors/vectors.cpp: the hundreds choose the type.
 const (
-	opFr, opFp, opFp2, opG1, opG2, opNTT, opEncode, opRows = 0, 100, 200, 300, 400, 500, 600, 700
+	opFr, opFp, opFp2, opG1, opG2, opNTT, opEncode, opRows, opKnown = 0, 100, 200, 300, 400, 500, 600, 700, 800
 
 	opAdd, opSub, opMul, opSquare, opNeg, opDouble, opInverse = 0, 1, 2, 3, 4, 5, 6
 
@@ -160,6 +161,41 @@ func TestFields(t *testing.T) {
 	e2s = append(e2s, bls12381.E2{}, bls12381.E2{A0: fps[1]}, bls12381.E2{A1: fps[1]})
 	fieldVectors(&v, "Fp2", opFp2, e2s)
 
+	v.check(t)
+}
+
+// TestKnownFactors: products with factors that are kept in pieces agree with gnark-crypto, also for
+// numbers that are not reduced.
+func TestKnownFactors(t *testing.T) {
+	p := fr.Modulus()
+	words := func(x *big.Int) (w fr.Element) {
+		for i := range w {
+			w[i] = new(big.Int).Rsh(x, uint(64*i)).Uint64()
+		}
+		return w
+	}
+	full := new(big.Int).Lsh(big.NewInt(1), 256)
+	numbers := edges(p)
+	numbers = append(numbers, p, new(big.Int).Sub(new(big.Int).Lsh(p, 1), big.NewInt(1)), new(big.Int).Sub(full, big.NewInt(1)))
+	for i := range 4 { // a piece of ones
+		ones := new(big.Int).SetUint64(^uint64(0))
+		numbers = append(numbers, ones.Lsh(ones, uint(64*i)))
+	}
+	for range randomValues {
+		x, err := rand.Int(rand.Reader, full)
+		require.NoError(t, err)
+		numbers = append(numbers, x)
+	}
+	var v vectors
+	for _, a := range numbers {
+		w := words(new(big.Int).Mod(a, p))
+		for _, b := range numbers {
+			x, reduced := words(b), words(new(big.Int).Mod(b, p))
+			var product fr.Element
+			product.Mul(&w, &reduced)
+			v.add("known factor", opKnown, raw(&product), raw(&w), raw(&x))
+		}
+	}
 	v.check(t)
 }
 

@@ -12,14 +12,14 @@ namespace {
 constexpr uint32_t BLOCK = 128;
 
 // How a block is laid out, by the logarithm of the elements that a thread keeps in registers. Four
-// leave room for 24 warps on a multiprocessor and suit passes of up to 2^8 rows; with 2^9 rows
+// leave room for 20 warps on a multiprocessor and suit passes of up to 2^8 rows; with 2^9 rows
 // their tile would be one column wide, and eight have fewer products to do. Many small blocks,
 // rather than a few large ones, keep the multipliers busy while others load, store or wait for one
-// another.
+// another; but more of them leave too few registers to load known factors ahead.
 template <int LOG_PER_THREAD>
 struct Shape {
     static constexpr uint32_t PER_THREAD = 1u << LOG_PER_THREAD;
-    static constexpr uint32_t BLOCKS_PER_SM = LOG_PER_THREAD == 2 ? 6 : 4;
+    static constexpr uint32_t BLOCKS_PER_SM = LOG_PER_THREAD == 2 ? 5 : 3;
     static constexpr int LOG_TILE = 7 + LOG_PER_THREAD;
     static constexpr uint32_t TILE = 1u << LOG_TILE;
     // Shared memory keeps the two 16-byte halves of the elements apart, with a gap after every
@@ -55,7 +55,7 @@ __device__ __forceinline__ Fr coset_power(const Tables& tables, uint32_t exponen
 
 // One butterfly of decimation in frequency: (a + b, (a - b) * w).
 template <int LOG_PER_THREAD>
-__device__ __forceinline__ void butterfly(Fr& a, Fr& b, const Fr& w) {
+__device__ __forceinline__ void butterfly(Fr& a, Fr& b, const Root& w) {
     Fr d;
     if constexpr (LOG_PER_THREAD == 2) {
         Fr::sum_and_difference(a, b, a, d);
@@ -70,6 +70,11 @@ __device__ __forceinline__ void butterfly(Fr& a, Fr& b) {
     const Fr d = a - b;
     a = a + b;
     b = d;
+}
+
+// Power e of the root of order 2^(log_half + 1).
+__device__ __forceinline__ Root root_power(const Tables& tables, int log_half, uint32_t e) {
+    return {tables.roots + (1u << log_half) + e};
 }
 
 // Kept small on purpose: a step is a few products, and what happens once an element goes in rolled
@@ -128,8 +133,7 @@ __global__ void __launch_bounds__(BLOCK, Shape<LOG_PER_THREAD>::BLOCKS_PER_SM)
 #pragma unroll
             for (uint32_t j = 0; j < half; j++) {
                 // The root of the block's order to the power of the place in its half.
-                const uint32_t e = (offset + (j << log_gap)) << (MAX_LOG_ROWS - log_length + level);
-                const Fr w = load(tables.small + e);
+                const Root w = root_power(tables, log_length - level - 1, offset + (j << log_gap));
 #pragma unroll
                 for (uint32_t b = j; b < PER_THREAD; b += 2 * half) {
                     butterfly<LOG_PER_THREAD>(x[b], x[b + half], w);
@@ -158,8 +162,7 @@ __global__ void __launch_bounds__(BLOCK, Shape<LOG_PER_THREAD>::BLOCKS_PER_SM)
         if (LOG_PER_THREAD - level > log_length) continue;
 #pragma unroll
         for (uint32_t j = 0; j < half; j++) {
-            Fr w;
-            if (j != 0) w = load(tables.small + (j << (MAX_LOG_ROWS - LOG_PER_THREAD + level)));
+            const Root w = root_power(tables, LOG_PER_THREAD - level - 1, j);
 #pragma unroll
             for (uint32_t b = j; b < PER_THREAD; b += 2 * half) {
                 if (j != 0) {
@@ -224,7 +227,7 @@ constexpr int MAX_LOG_TINY = 2;
 __global__ void transform_tiny(Fr* data, int log_size, Tables tables, bool scale_in, bool scale_out,
                                Fr scale) {
     Fr x[1 << MAX_LOG_TINY], y[1 << MAX_LOG_TINY];
-    const uint32_t n = 1u << log_size;
+    const uint32_t n = 1u << log_size, half = n / 2;
     for (uint32_t i = 0; i < n; i++) {
         x[i] = data[i];
         if (scale_in) x[i] = x[i] * coset_power(tables, i);
@@ -232,7 +235,9 @@ __global__ void transform_tiny(Fr* data, int log_size, Tables tables, bool scale
     for (uint32_t k = 0; k < n; k++) {
         y[k] = Fr::zero();
         for (uint32_t i = 0; i < n; i++) {
-            y[k] = y[k] + x[i] * tables.small[(i * k % n) << (MAX_LOG_ROWS - log_size)];
+            const uint32_t e = i * k % n;
+            const Fr t = root_power(tables, log_size - 1, e % half) * x[i];
+            y[k] = e < half ? y[k] + t : y[k] - t;
         }
         y[k] = y[k] * scale;
         if (scale_out) y[k] = y[k] * coset_power(tables, k);
@@ -245,6 +250,17 @@ __global__ void __launch_bounds__(BLOCK)
     powers(Fr factor, Fr base, uint32_t count, int shift, Fr* __restrict__ out) {
     const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < count) store(out + i, factor * base.pow(uint64_t(i) << shift));
+}
+
+// The table of roots (pass.cuh), from the powers of the root of order 2^MAX_LOG_ROWS. Entry 0 is
+// none.
+__global__ void __launch_bounds__(BLOCK)
+    cut_roots(const Fr* __restrict__ powers, PieceFactors factors, KnownChunk* __restrict__ out) {
+    const uint32_t n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (n == 0 || n >= ROOTS) return;
+    const int log_half = 31 - __clz(int(n));
+    const uint32_t e = n - (1u << log_half);
+    Root::store(out + n, load(powers + (e << (MAX_LOG_ROWS - 1 - log_half))), factors);
 }
 
 // out[(p << low_bits) + k] = w^(p * k), times the factor that low has: the twiddle factors between
@@ -330,7 +346,12 @@ Transform::Transform(int log_size, Direction direction, Twiddles twiddles, const
     low_bits_ = cut(log_size)[0];
     low_ = power_table(scale, w, low_bits_, 0, stream);
     high_ = power_table(Fr::one(), w, log_size - low_bits_, low_bits_, stream);
-    small_ = power_table(Fr::one(), root(MAX_LOG_ROWS, direction), MAX_LOG_ROWS, 0, stream);
+    const DeviceBuffer<Fr> small =
+        power_table(Fr::one(), root(MAX_LOG_ROWS, direction), MAX_LOG_ROWS - 1, 0, stream);
+    roots_ = DeviceBuffer<KnownChunk>(ROOTS * KNOWN_CHUNKS, stream);
+    cut_roots<<<blocks_for(ROOTS, BLOCK), BLOCK, 0, stream>>>(small.get(), PieceFactors::make(),
+                                                              roots_.get());
+    check_launch("cut_roots");
     Fr shift;
     for (int i = 0; i < Fr::LIMBS; i++) shift.v[i] = FrParams::generator(i);
     if (inverse_direction) shift = inverse(shift);
@@ -347,14 +368,13 @@ Transform::Transform(int log_size, Direction direction, Twiddles twiddles, const
     reserve_shared_memory<2>();
     reserve_shared_memory<3>();
     synchronize(stream);
-    for (auto* table : {&low_, &high_, &first_, &small_, &coset_low_, &coset_high_}) {
-        table->outlive(stream);
-    }
+    for (auto* table : {&low_, &high_, &first_, &coset_low_, &coset_high_}) table->outlive(stream);
+    roots_.outlive(stream);
 }
 
 void Transform::run(Fr* data, Fr* work, Domain domain, const Stream& stream) const {
-    const Tables tables = {low_.get(),       high_.get(),       first_.get(), small_.get(),
-                           coset_low_.get(), coset_high_.get(), low_bits_};
+    const Tables tables = {low_.get(),        high_.get(),  first_.get(), coset_low_.get(),
+                           coset_high_.get(), roots_.get(), low_bits_};
     const bool coset = domain == Domain::COSET;
     const bool scale_in = coset && direction_ == Direction::FORWARD;
     const bool scale_out = coset && direction_ == Direction::INVERSE;

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "device/device.cuh"
-#include "field/field.cuh"
+#include "field/known.cuh"
 
 namespace interlock {
 
@@ -40,9 +40,10 @@ class Transform {
     int log_size_;
     Direction direction_;
     // w^j for the low bits of an exponent (times 1/N for the inverse), w^(j << low_bits) for the
-    // rest; powers of the root of order 512; powers of the coset's shift, cut the same way.
+    // rest; powers of the coset's shift, cut the same way; roots of small orders.
     int low_bits_;
-    DeviceBuffer<Fr> low_, high_, first_, small_, coset_low_, coset_high_;
+    DeviceBuffer<Fr> low_, high_, first_, coset_low_, coset_high_;
+    DeviceBuffer<KnownChunk> roots_;
 };
 
 }  // namespace interlock

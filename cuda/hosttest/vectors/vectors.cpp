@@ -10,6 +10,7 @@
 #include "circuit/row.cuh"
 #include "curve/generators.cuh"
 #include "curve/point.cuh"
+#include "field/known.cuh"
 #include "setup/digits.cuh"
 
 using namespace interlock;
@@ -56,6 +57,15 @@ bool field(uint32_t op) {
         case 6: put(inverse(get<F>())); return true;
     }
     return false;
+}
+
+// A factor in Montgomery form times any number of 256 bits.
+Fr known_product() {
+    const Fr w = get<Fr>(), x = get<Fr>();
+    constexpr uint32_t STRIDE = 3;
+    KnownChunk chunks[KNOWN_CHUNKS * STRIDE];
+    Known<STRIDE>::store(chunks, w, PieceFactors::make());
+    return Known<STRIDE>{chunks} * x;
 }
 
 // The multiple of a point that the digits of a scalar add up to.
@@ -167,6 +177,7 @@ int main() {
             }
             case 6: put(encoded(get<Fp>())), known = true; break;
             case 7: rows(), known = true; break;
+            case 8: put(known_product()), known = true; break;
         }
         if (!known) {
             std::fprintf(stderr, "vectors: unknown operation %u\n", op);
