@@ -17,6 +17,7 @@
 //	instance.go    one plugin from its start to its end, and the calls it carries
 //	process.go     its process: pipes, exit, kill
 //	detach.go      the process of a plugin that outlives its host, and finding it again
+//	cards.go       what cards the plugin's program sees, without a plugin
 //	program.go     its program, if only a certain one may be started
 //	sockets.go     the directory of its socket
 //	tail.go        the last lines it wrote

@@ -10,6 +10,7 @@
 //   - client.go, server.go: the two interfaces over gRPC, thin translations;
 //   - sealed.go: large payloads, as files in memory that both sides see; detached.go: a plugin that outlives its host;
 //     detachedlog.go: its log, which is bounded;
+//   - cards.go: what the plugin's program says of the machine's cards; version.go: the version that both are built with;
 //   - convert.go, status.go: between Go types and protobuf, errors and gRPC status. Nobody else sees protobuf.
 //
 // The package knows nothing of circuits, devices or how a process is started; it imports neither host nor prover.

@@ -41,9 +41,6 @@ type Report struct {
 	Leftovers []string
 }
 
-// IsVK says that the file is a verifying key's.
-func (r *Report) IsVK() bool { return r.Points == [groth16.NumQueries]int{} }
-
 // Verify checks every point of the file: encoding, not at infinity, on the
 // curve, in the subgroup of prime order; and computes the file's digests. It
 // uses all cores. Nothing is remembered: see Remember. progress, if not nil, is told how many of the file's bytes

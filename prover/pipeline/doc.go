@@ -6,6 +6,8 @@
 //   - pipeline.go: Submit, Prove, Await, Cancel, Close; request.go: what is known of a request until it is answered;
 //   - assemble.go: its own goroutine decodes it, loads what it needs, splits it into partitions, puts their proofs
 //     together, checks the whole and answers;
+//   - job.go: what it asks of a job and of a device; errors.go: why a request failed; places.go: how many witnesses may
+//     be ahead of the devices; status.go: what it does now;
 //   - queue.go: partitions wait by priority, those of one priority by arrival, whichever request they belong to;
 //   - witness.go: witness workers compute witnesses, only so many and so many bytes ahead of the devices;
 //   - worker.go: several workers a device (two by default) prepare, run and finish partitions; only the device phase
