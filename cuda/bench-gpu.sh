@@ -5,8 +5,9 @@
 #   cuda/bench-gpu.sh [PART]...
 #
 # Parts: kernels small porep-32GiB sectors-32GiB update-32GiB window-32GiB limited,
-# or all; without any, kernels and small. Those of 32 GiB keep 44 GiB of
-# parameters in DIR and take minutes; limited is porep-32GiB on a card of 16 GiB.
+# or all; without any, kernels and small. Those of 32 GiB keep 44 to
+# 57 GiB of parameters in DIR and take minutes; limited is porep-32GiB and
+# window-32GiB on a card of 16 GiB.
 #
 # And, not among all: tests, which are those of `make gpu-tests`: proofs byte for
 # byte, and what goes wrong with a card, 200 times each; sanitizer, which needs
@@ -48,7 +49,9 @@ part() {
     small) for name in gpu-winning-2KiB gpu-porep10-2KiB gpu-sectors-2KiB; do bench $name; done ;;
     porep-32GiB) only stacked-proof; bench gpu-porep-32GiB ;;
     sectors-32GiB) only stacked-proof; bench gpu-sectors-32GiB ;;
-    limited) only stacked-proof; bench gpu-porep-32GiB --memory-limit 16GiB ;;
+    limited)
+      only stacked-proof; bench gpu-porep-32GiB --memory-limit 16GiB
+      only proof-of-spacetime; bench gpu-window-32GiB --memory-limit 16GiB ;;
     update-32GiB) only empty-sector-update; bench gpu-update-32GiB ;;
     window-32GiB) only proof-of-spacetime; bench gpu-window-32GiB ;;
     tests)
@@ -61,7 +64,7 @@ part() {
       for tool in memcheck racecheck synccheck; do
         CUDA_VISIBLE_DEVICES=$device compute-sanitizer --tool $tool --report-api-errors no --error-exitcode 9 bin/interlock-cuda-bench check --max-log 6 2>&1 | tee -a "$out/sanitizer.txt"
       done ;;
-    all) for name in kernels small porep-32GiB limited sectors-32GiB update-32GiB window-32GiB; do part $name; done ;;
+    all) for name in kernels small update-32GiB sectors-32GiB porep-32GiB limited window-32GiB; do part $name; done ;;
     *) echo "there is no part $1" >&2; exit 2 ;;
   esac
 }

@@ -1,7 +1,6 @@
 // Constraint systems, witnesses, and the sums of a proof.
 #include "api/objects.cuh"
 #include "circuit/gather.cuh"
-#include "circuit/quotient.cuh"
 
 using namespace interlock;
 
@@ -13,6 +12,16 @@ void require_witness(const interlock_context* context, const interlock_circuit* 
     require(witness != nullptr && witness->device == context->device &&
                 witness->witness.fits(circuit->circuit),
             "no witness of this circuit");
+}
+
+void require_quotient(const interlock_context* context, const interlock_quotient* quotient) {
+    require(quotient != nullptr && quotient->device == context->device,
+            "no quotient of this device");
+}
+
+const Transform& transform(const interlock_context* context, const interlock_quotient* quotient,
+                           Direction direction) {
+    return context->device->transform(quotient->quotient.log_domain(), direction, context->stream);
 }
 
 template <class F>
@@ -115,28 +124,49 @@ int interlock_quotient_create(interlock_context* context, const interlock_circui
         require(quotient != nullptr, "quotient: no place for it");
         *quotient = nullptr;
         require_witness(context, circuit, witness);
-        const int log_domain = circuit->circuit.log_domain();
-        const Stream& stream = context->stream;
-        const Transform& forward =
-            context->device->transform(log_domain, Direction::FORWARD, stream);
-        const Transform& backward =
-            context->device->transform(log_domain, Direction::INVERSE, stream);
-        auto made = std::make_unique<interlock_quotient>();
-        made->device = context->device;
         timed(context, [&] {
-            made->coefficients =
-                interlock::quotient(circuit->circuit, witness->witness, forward, backward, stream);
+            *quotient = new interlock_quotient{
+                context->device, Quotient(circuit->circuit, witness->witness, context->stream)};
         });
-        *quotient = made.release();
+    });
+}
+
+int interlock_quotient_multiply(interlock_context* context, interlock_quotient* quotient,
+                                interlock_error* error) {
+    return guarded_on(context, error, [&] {
+        require_quotient(context, quotient);
+        const Transform& forward = transform(context, quotient, Direction::FORWARD);
+        const Transform& backward = transform(context, quotient, Direction::INVERSE);
+        timed(context, [&] { quotient->quotient.multiply(forward, backward, context->stream); });
+    });
+}
+
+int interlock_quotient_evaluate_c(interlock_context* context, interlock_quotient* quotient,
+                                  const interlock_circuit* circuit,
+                                  const interlock_witness* witness, interlock_error* error) {
+    return guarded_on(context, error, [&] {
+        require_quotient(context, quotient);
+        require_witness(context, circuit, witness);
+        timed(context, [&] {
+            quotient->quotient.evaluate_c(circuit->circuit, witness->witness, context->stream);
+        });
+    });
+}
+
+int interlock_quotient_finish(interlock_context* context, interlock_quotient* quotient,
+                              interlock_error* error) {
+    return guarded_on(context, error, [&] {
+        require_quotient(context, quotient);
+        const Transform& backward = transform(context, quotient, Direction::INVERSE);
+        timed(context, [&] { quotient->quotient.finish(backward, context->stream); });
     });
 }
 
 int interlock_quotient_read(interlock_context* context, const interlock_quotient* quotient,
                             uint64_t at, uint64_t count, void* values, interlock_error* error) {
     return guarded_on(context, error, [&] {
-        require(quotient != nullptr && quotient->device == context->device,
-                "quotient: none of this device");
-        const DeviceBuffer<Fr>& h = quotient->coefficients;
+        require_quotient(context, quotient);
+        const DeviceBuffer<Fr>& h = quotient->quotient.coefficients();
         require(at <= h.count() && count <= h.count() - at, "quotient: more than it has");
         require(values != nullptr || count == 0, "quotient: no place for the values");
         context->stream.fetch(static_cast<Fr*>(values), h.get() + at, count);
@@ -149,9 +179,8 @@ int interlock_sum_quotient(interlock_context* context, const interlock_quotient*
                            uint64_t from, const interlock_bases* bases, uint64_t count,
                            void* result, interlock_error* error) {
     return guarded_on(context, error, [&] {
-        require(quotient != nullptr && quotient->device == context->device,
-                "sum: no quotient of this device");
-        const DeviceBuffer<Fr>& h = quotient->coefficients;
+        require_quotient(context, quotient);
+        const DeviceBuffer<Fr>& h = quotient->quotient.coefficients();
         require(from <= h.count() && count <= h.count() - from,
                 "sum: more points than the quotient has coefficients");
         require(bases != nullptr && bases->device == context->device && bases->g1 != nullptr &&

@@ -25,7 +25,7 @@ extern "C" {
 #define INTERLOCK_API __attribute__((visibility("default")))
 
 /* Raised with every change that a caller must know of. */
-#define INTERLOCK_CUDA_VERSION 3
+#define INTERLOCK_CUDA_VERSION 4
 
 enum {
     INTERLOCK_OK = 0,
@@ -220,12 +220,30 @@ INTERLOCK_API int interlock_evaluate(interlock_context* context, const interlock
                                      const interlock_witness* witness, int32_t matrix, void* values,
                                      interlock_error* error);
 
-/* The coefficients of H = (A*B - C)/Z for the witness, 2^log_domain elements in device memory.
- * Takes three times their size while it runs. */
+/* The coefficients of H = (A*B - C)/Z for a witness, 2^log_domain elements in device memory, are
+ * made in four steps. Only create and evaluate_c need the witness; where memory is short it may be
+ * destroyed after each, and made anew.
+ *
+ *     create      evaluates A and B: takes two domains (of 2^log_domain elements each)
+ *     multiply    takes a third while it runs
+ *     evaluate_c  evaluates C, for the same circuit and witness, which may be a new copy of it
+ *     finish      takes a third while it runs; then one is left
+ *
+ * Steps in another order, and sums over and copies of one that is not finished, are refused. Of a
+ * quotient whose step failed halfway nothing but destroying it is left. */
 INTERLOCK_API int interlock_quotient_create(interlock_context* context,
                                             const interlock_circuit* circuit,
                                             const interlock_witness* witness,
                                             interlock_quotient** quotient, interlock_error* error);
+INTERLOCK_API int interlock_quotient_multiply(interlock_context* context,
+                                              interlock_quotient* quotient, interlock_error* error);
+INTERLOCK_API int interlock_quotient_evaluate_c(interlock_context* context,
+                                                interlock_quotient* quotient,
+                                                const interlock_circuit* circuit,
+                                                const interlock_witness* witness,
+                                                interlock_error* error);
+INTERLOCK_API int interlock_quotient_finish(interlock_context* context,
+                                            interlock_quotient* quotient, interlock_error* error);
 /* Copies coefficients [at, at+count) to host memory. For tests. */
 INTERLOCK_API int interlock_quotient_read(interlock_context* context,
                                           const interlock_quotient* quotient, uint64_t at,

@@ -13,6 +13,7 @@
 
 #include "api/interlock_cuda.h"
 #include "circuit/circuit.cuh"
+#include "circuit/quotient.cuh"
 #include "msm/msm.cuh"
 #include "ntt/ntt.cuh"
 
@@ -76,7 +77,7 @@ struct interlock_witness {
 
 struct interlock_quotient {
     std::shared_ptr<interlock::Device> device;
-    interlock::DeviceBuffer<interlock::Fr> coefficients;
+    interlock::Quotient quotient;
 };
 
 namespace interlock {

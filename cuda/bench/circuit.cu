@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 
 #include "api/interlock_cuda.h"
@@ -287,7 +288,14 @@ std::string check_quotient(const Stream& stream) {
     const size_t n = size_t(1) << s.log_domain;
     const Transform forward(s.log_domain, Direction::FORWARD, Twiddles::SPLIT, stream);
     const Transform backward(s.log_domain, Direction::INVERSE, Twiddles::SPLIT, stream);
-    const DeviceBuffer<Fr> h = quotient(circuit, witness, forward, backward, stream);
+    // For C with a new copy of the witness, as where memory is short.
+    Quotient quotient(circuit, witness, stream);
+    witness = Witness(circuit, stream);
+    quotient.multiply(forward, backward, stream);
+    s.load(witness, stream);
+    quotient.evaluate_c(circuit, witness, stream);
+    quotient.finish(backward, stream);
+    const DeviceBuffer<Fr>& h = quotient.coefficients();
     const Fr x = sample<FrParams>(17, 0);
     DeviceBuffer<Fr> values(n, stream), work(n, stream);
     Fr at_x[3];
@@ -404,6 +412,53 @@ struct Handles {
     }
 };
 
+// Makes the quotient step by step. Whatever comes out of order, before and after each step, is
+// refused, and does no harm.
+std::string make_quotient(Handles& h) {
+    interlock_error e = {};
+    using Call = std::function<int()>;
+    const std::vector<std::pair<const char*, Call>> steps = {
+        {"multiply", [&] { return interlock_quotient_multiply(h.context, h.quotient, &e); }},
+        {"evaluate_c",
+         [&] {
+             return interlock_quotient_evaluate_c(h.context, h.quotient, h.circuit, h.witness, &e);
+         }},
+        {"finish", [&] { return interlock_quotient_finish(h.context, h.quotient, &e); }}};
+    const auto refusals = [&](size_t next) -> std::string {
+        const std::string where = " after " + std::to_string(next + 1) + " steps is not refused";
+        for (size_t i = 0; i < steps.size(); i++) {
+            if (i != next && steps[i].second() != INTERLOCK_BAD_ARGUMENT) {
+                return steps[i].first + where;
+            }
+        }
+        if (next == steps.size()) return "";
+        Fr element;
+        G1Affine sum;
+        if (interlock_quotient_read(h.context, h.quotient, 0, 1, &element, &e) !=
+            INTERLOCK_BAD_ARGUMENT) {
+            return "reading" + where;
+        }
+        return interlock_sum_quotient(h.context, h.quotient, 0, h.bases[1], 1, &sum, &e) !=
+                       INTERLOCK_BAD_ARGUMENT
+                   ? "a sum" + where
+                   : "";
+    };
+    if (interlock_quotient_multiply(h.context, nullptr, &e) != INTERLOCK_BAD_ARGUMENT) {
+        return "a step of no quotient is not refused";
+    }
+    if (interlock_quotient_create(h.context, h.circuit, h.witness, &h.quotient, &e) !=
+        INTERLOCK_OK) {
+        return e.message;
+    }
+    for (size_t i = 0; i < steps.size(); i++) {
+        const std::string wrong = refusals(i);
+        if (!wrong.empty()) return wrong;
+        if (steps[i].second() != INTERLOCK_OK) return e.message;
+        if (interlock_kernel_milliseconds(h.context) <= 0) return "no time of kernels";
+    }
+    return refusals(steps.size());
+}
+
 // Everything that a proof asks of the C interface.
 std::string check_proof(const Stream& stream) {
     constexpr uint64_t SEED = 61;
@@ -431,16 +486,15 @@ std::string check_proof(const Stream& stream) {
         interlock_bases_create(h.context, 1, most, 1, &h.bases[1], &e) != INTERLOCK_OK ||
         interlock_bases_load(h.context, h.bases[1], 0, most, g1.get(), 0, &e) != INTERLOCK_OK ||
         interlock_bases_create(h.context, 2, most, 3, &h.bases[2], &e) != INTERLOCK_OK ||
-        interlock_bases_load(h.context, h.bases[2], 0, most, g2.get(), 0, &e) != INTERLOCK_OK ||
-        interlock_quotient_create(h.context, h.circuit, h.witness, &h.quotient, &e) !=
-            INTERLOCK_OK) {
+        interlock_bases_load(h.context, h.bases[2], 0, most, g2.get(), 0, &e) != INTERLOCK_OK) {
         return e.message;
     }
+    const std::string wrong = make_quotient(h);
+    if (!wrong.empty()) return wrong;
     if (interlock_witness_load(h.context, h.witness, 2, 1, s.full.size(), s.full.data(), &e) !=
         INTERLOCK_BAD_ARGUMENT) {
         return "more values than the witness has are not refused";
     }
-    if (interlock_kernel_milliseconds(h.context) <= 0) return "no time of kernels";
 
     std::vector<Fr> values(n);
     if (interlock_evaluate(h.context, h.circuit, h.witness, 1, values.data(), &e) != INTERLOCK_OK) {

@@ -77,6 +77,7 @@ void* MemoryPool::allocate(size_t bytes, cudaStream_t stream) {
             // driver, once the work that has them is done.
             (void)cudaGetLastError();
             check(cudaStreamSynchronize(stream), "waiting for the device");
+            check(cudaStreamSynchronize(home_), "waiting for the device");
             check(cudaMemPoolTrimTo(pool_, 0), "trimming the memory pool");
             code = cudaMallocFromPoolAsync(&memory, bytes, pool_, stream);
         }

@@ -54,7 +54,11 @@ type api interface {
 	loadWitness(context, onDevice handle, w *witness.Witness, part witnessPart, from, to int) error
 	destroyWitness(onDevice handle)
 
+	// The four steps of a quotient: evaluateC is interlock_quotient_evaluate_c.
 	createQuotient(context, circuit, onDevice handle) (handle, error)
+	multiplyQuotient(context, quotient handle) error
+	evaluateC(context, quotient, circuit, onDevice handle) error
+	finishQuotient(context, quotient handle) error
 	destroyQuotient(quotient handle)
 
 	sumQuotient(context, quotient handle, from int, bases handle, count int) (bls12381.G1Affine, error)

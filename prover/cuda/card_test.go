@@ -29,6 +29,7 @@ type card struct {
 
 	mu                   sync.Mutex
 	capacity, used, peak int64
+	scratch              int64 // that sums take
 	last                 handle
 	objects              map[handle]any
 	busy                 map[handle]bool // contexts
@@ -43,6 +44,7 @@ func newCard(capacity int64) *card {
 type (
 	simDevice  struct{}
 	simContext struct{}
+	simScratch struct{}
 	simBases   struct {
 		group    group
 		capacity int
@@ -60,9 +62,22 @@ type (
 		bytes int64
 	}
 	simQuotient struct {
-		h     []fr.Element
-		bytes int64
+		domain int
+		values [3][]fr.Element // of A, B and C on the domain; then A's is H
+		step   quotientStep
+		bytes  int64
 	}
+)
+
+// quotientStep is what was done last to a quotient.
+type quotientStep int
+
+const (
+	failedHalfway quotientStep = iota // nothing but destroying it is left
+	createdAB
+	multipliedAB
+	evaluatedC
+	finished
 )
 
 // call begins a call through a context, 0 if it needs none, and returns what ends
@@ -164,12 +179,13 @@ func (c *card) freeMemory(int) (int64, error) {
 	return c.capacity - c.used, nil
 }
 
-func (c *card) openDevice(int, int64, int64) (handle, error) {
+func (c *card) openDevice(_ int, _, scratchBytes int64) (handle, error) {
 	end, err := c.call("openDevice", 0)
 	if err != nil {
 		return 0, err
 	}
 	defer end()
+	c.scratch = scratchBytes
 	return c.add(simDevice{}, 0)
 }
 
@@ -389,59 +405,119 @@ func (c *card) createQuotient(h, circuit, onDevice handle) (handle, error) {
 	}
 	defer end()
 	k, w := object[*simCircuit](c, circuit), object[*simWitness](c, onDevice)
-	o := &simQuotient{bytes: int64(k.domain) * fr.Bytes}
-	work, err := c.add(&simQuotient{}, 2*o.bytes) // while it runs
-	if err != nil {
-		return 0, err
-	}
-	made, err := c.add(o, o.bytes)
+	q := &simQuotient{domain: k.domain, bytes: 2 * int64(k.domain) * fr.Bytes, step: createdAB}
+	made, err := c.add(q, q.bytes)
 	if err == nil {
-		o.h = quotient(k.flat, k.domain, &w.w)
+		q.evaluate(k.flat, &w.w, 0, 1)
 	}
-	remove(c, work, func(*simQuotient) int64 { return 2 * o.bytes })
 	return made, err
 }
 
-// quotient is (A·B - C)/Z on the coset by 7, back to coefficients.
-func quotient(f *constraint.Flat, n int, w *witness.Witness) []fr.Element {
-	values := evaluateFlat(f, w)
-	d := fft.NewDomain(uint64(n))
-	for m, v := range values {
-		v = append(v, make([]fr.Element, n-len(v))...)
+// evaluate evaluates some of the matrices.
+func (q *simQuotient) evaluate(f *constraint.Flat, w *witness.Witness, matrices ...int) {
+	all := evaluateFlat(f, w)
+	for _, m := range matrices {
+		v := append(all[m], make([]fr.Element, q.domain-f.Constraints)...)
 		if m == 0 {
 			copy(v[f.Constraints:], w.Inputs)
 		}
-		d.FFTInverse(v, fft.DIF)
-		d.FFT(v, fft.DIT, fft.OnCoset())
-		values[m] = v
+		q.values[m] = v
 	}
-	var z fr.Element
-	one := fr.One()
-	z.Exp(fr.NewElement(7), big.NewInt(int64(n)))
-	z.Sub(&z, &one)
-	z.Inverse(&z)
-	h := values[0]
-	for i := range h {
-		h[i].Mul(&h[i], &values[1][i])
-		h[i].Sub(&h[i], &values[2][i])
-		h[i].Mul(&h[i], &z)
+}
+
+// step takes a step of a quotient, the one after another, while it has so many more domains of memory.
+func (c *card) step(call string, context, quotient handle, after quotientStep, domains int64, take func(q *simQuotient)) error {
+	q := object[*simQuotient](c, quotient)
+	if q.step != after {
+		panic(call + ": not the next step of a quotient")
 	}
-	d.FFTInverse(h, fft.DIF, fft.OnCoset())
-	utils.BitReverse(h)
-	return h
+	q.step = failedHalfway
+	end, err := c.call(call, context)
+	if err != nil {
+		return err
+	}
+	defer end()
+	done, err := c.scratchFor(domains * int64(q.domain) * fr.Bytes)
+	if err != nil {
+		return err
+	}
+	defer done()
+	take(q)
+	q.step = after + 1
+	return nil
+}
+
+// scratchFor takes memory for as long as a call takes.
+func (c *card) scratchFor(bytes int64) (done func(), err error) {
+	h, err := c.add(simScratch{}, bytes)
+	return func() { remove(c, h, func(simScratch) int64 { return bytes }) }, err
+}
+
+func (c *card) multiplyQuotient(h, quotient handle) error {
+	return c.step("multiplyQuotient", h, quotient, createdAB, 1, func(q *simQuotient) {
+		d := fft.NewDomain(uint64(q.domain))
+		for _, v := range q.values[:2] {
+			d.FFTInverse(v, fft.DIF)
+			d.FFT(v, fft.DIT, fft.OnCoset())
+		}
+		for i := range q.values[0] {
+			q.values[0][i].Mul(&q.values[0][i], &q.values[1][i])
+		}
+		q.values[1] = nil
+	})
+}
+
+func (c *card) evaluateC(h, quotient, circuit, onDevice handle) error {
+	k, w := object[*simCircuit](c, circuit), object[*simWitness](c, onDevice)
+	return c.step("evaluateC", h, quotient, multipliedAB, 0, func(q *simQuotient) { q.evaluate(k.flat, &w.w, 2) })
+}
+
+// finishQuotient makes it (A·B - C)/Z on the coset by 7, back to coefficients.
+func (c *card) finishQuotient(h, quotient handle) error {
+	return c.step("finishQuotient", h, quotient, evaluatedC, 1, func(q *simQuotient) {
+		d := fft.NewDomain(uint64(q.domain))
+		d.FFTInverse(q.values[2], fft.DIF)
+		d.FFT(q.values[2], fft.DIT, fft.OnCoset())
+		var z fr.Element
+		one := fr.One()
+		z.Exp(fr.NewElement(7), big.NewInt(int64(q.domain)))
+		z.Sub(&z, &one)
+		z.Inverse(&z)
+		v := q.values[0]
+		for i := range v {
+			v[i].Sub(&v[i], &q.values[2][i])
+			v[i].Mul(&v[i], &z)
+		}
+		d.FFTInverse(v, fft.DIF, fft.OnCoset())
+		utils.BitReverse(v)
+		q.values[2] = nil
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.used -= q.bytes / 2
+		q.bytes /= 2
+	})
 }
 
 func (c *card) destroyQuotient(h handle) {
-	remove(c, h, func(o *simQuotient) int64 { return o.bytes })
+	remove(c, h, func(q *simQuotient) int64 { return q.bytes })
 }
 
-func (c *card) sumQuotient(h, q handle, from int, bases handle, count int) (bls12381.G1Affine, error) {
+func (c *card) sumQuotient(h, quotient handle, from int, bases handle, count int) (bls12381.G1Affine, error) {
 	end, err := c.call("sumQuotient", h)
 	if err != nil {
 		return bls12381.G1Affine{}, err
 	}
 	defer end()
-	return c.sumOf(object[*simBases](c, bases), object[*simQuotient](c, q).h[from:from+count])
+	q := object[*simQuotient](c, quotient)
+	if q.step != finished {
+		panic("a sum over a quotient that is not finished")
+	}
+	done, err := c.scratchFor(c.scratch)
+	if err != nil {
+		return bls12381.G1Affine{}, err
+	}
+	defer done()
+	return c.sumOf(object[*simBases](c, bases), q.values[0][from:from+count])
 }
 
 // scalars are those of points [from, from+count) of a query.
@@ -471,12 +547,20 @@ func (c *card) scalars(circuit, onDevice handle, q groth16.Query, from, count in
 	return all[from : from+count]
 }
 
+// gathered is what of a range of points none of which belongs to a bit is gathered: scalars, places and packed bits.
+func gathered(count int) int64 { return 36*int64(count) + int64(count)/8 }
+
 func (c *card) sumG1(h, circuit, onDevice handle, q groth16.Query, from int, bases handle, count int) (bls12381.G1Affine, error) {
 	end, err := c.call("sumG1", h)
 	if err != nil {
 		return bls12381.G1Affine{}, err
 	}
 	defer end()
+	done, err := c.scratchFor(c.scratch + gathered(count))
+	if err != nil {
+		return bls12381.G1Affine{}, err
+	}
+	defer done()
 	return c.sumOf(object[*simBases](c, bases), c.scalars(circuit, onDevice, q, from, count))
 }
 
@@ -486,6 +570,11 @@ func (c *card) sumG2(h, circuit, onDevice handle, q groth16.Query, from int, bas
 		return sum, err
 	}
 	defer end()
+	done, err := c.scratchFor(c.scratch + gathered(count))
+	if err != nil {
+		return sum, err
+	}
+	defer done()
 	_, err = sum.MultiExp(object[*simBases](c, bases).g2[:count], c.scalars(circuit, onDevice, q, from, count), ecc.MultiExpConfig{})
 	return sum, err
 }

@@ -39,6 +39,7 @@ type Device struct {
 	closing chan struct{}
 
 	keys *interlock.Loads[groth16.Source, *key]
+	told sync.Map // names of keys whose witnesses come late, which was logged
 
 	mu     sync.Mutex
 	closed bool
@@ -152,12 +153,27 @@ func (d *Device) MemoryLimit() int64 { return d.plan.limitBytes }
 // Footprint implements groth16.Device. KeyBytes is 0 if the key does not fit the
 // card beside a witness: then it is streamed, in every device phase anew.
 func (d *Device) Footprint(_ groth16.Source, c *groth16.Circuit) groth16.Footprint {
-	p := d.plan.place(c)
+	p, _ := d.plan.place(sizesOf(c))
 	return groth16.Footprint{KeyBytes: p.keyBytes, WorkBytes: p.workBytes}
 }
 
-// CheckCircuit returns an *Error of kind OutOfMemory if a circuit's domain is too
-// large for the memory that the card may use.
+// CopiedBytes is what is copied to the card for each proof: the witness, as often
+// as that is, and the key and the circuit if they do not stay.
+func (d *Device) CopiedBytes(c *groth16.Circuit) int64 {
+	s := sizesOf(c)
+	placement, _ := d.plan.place(s)
+	bytes := c.System.Layout().Bytes()
+	if placement.late {
+		bytes *= lateCopies
+	}
+	if !placement.resident {
+		bytes += s.points + s.circuit
+	}
+	return bytes
+}
+
+// CheckCircuit returns an *Error of kind OutOfMemory if a circuit's domain, or the
+// circuit and its witness, are too large for the memory that the card may use.
 func (d *Device) CheckCircuit(c *groth16.Circuit) error {
 	return d.explain(d.plan.check(c), "making room for a circuit of %d constraints", c.System.NumConstraints())
 }
@@ -165,7 +181,7 @@ func (d *Device) CheckCircuit(c *groth16.Circuit) error {
 // Preload implements groth16.Device. Of a key that is streamed it only checks
 // that the card can use it: what that takes of the card belongs to the works.
 func (d *Device) Preload(ctx context.Context, key groth16.Source, c *groth16.Circuit) error {
-	if !d.plan.place(c).resident {
+	if placement, _ := d.plan.place(sizesOf(c)); !placement.resident {
 		return cmp.Or(d.usable(ctx), d.checkKey(key, c))
 	}
 	k, err := d.load(ctx, key, c)
@@ -185,35 +201,42 @@ func (d *Device) Prepare(ctx context.Context, key groth16.Source, c *groth16.Cir
 	if err != nil {
 		return nil, err
 	}
-	onDevice, err := d.upload(ctx, k.Value, w)
-	if err != nil {
+	work := &Work{device: d, loaded: k, key: k.Value, host: w}
+	if work.key.placement.late {
+		return work, nil
+	}
+	if work.witness, err = d.upload(ctx, k.Value, w); err != nil {
 		d.keys.Leave(k)
 		return nil, err
 	}
-	return &Work{device: d, loaded: k, key: k.Value, witness: onDevice}, nil
+	return work, nil
 }
 
 // uploadBytes of a witness are copied at a time, so that a done context is
 // noticed.
 const uploadBytes = 64 << 20
 
-// upload copies a witness to the card, straight from where it is: the driver
-// copies at some gigabytes a second from there, and another proof's device
-// phase goes on meanwhile.
-func (d *Device) upload(ctx context.Context, k *key, w *witness.Witness) (onDevice handle, err error) {
+// upload copies a witness to the card while another proof's device phase goes on.
+func (d *Device) upload(ctx context.Context, k *key, w *witness.Witness) (handle, error) {
 	context, err := d.take(ctx, d.uploads)
 	if err != nil {
 		return 0, err
 	}
 	defer d.put(d.uploads, context)
-	if onDevice, err = d.api.createWitness(context, k.circuit); err != nil {
+	return d.copyWitness(ctx, context, k, w)
+}
+
+// copyWitness copies a witness through a context, straight from where it is: the
+// driver copies at some gigabytes a second from there.
+func (d *Device) copyWitness(ctx context.Context, h handle, k *key, w *witness.Witness) (onDevice handle, err error) {
+	if onDevice, err = d.api.createWitness(h, k.circuit); err != nil {
 		return 0, d.explain(err, "making room for a witness of %s", k.source.Name())
 	}
 	for _, part := range [...]witnessPart{partInputs, partBits, partFull} {
 		n, step := part.length(w), uploadBytes/part.elementBytes()
 		for from := 0; from < n && err == nil; from += step {
 			if err = cause(ctx); err == nil {
-				err = d.explain(d.api.loadWitness(context, onDevice, w, part, from, min(n, from+step)), "copying a witness of %s", k.source.Name())
+				err = d.explain(d.api.loadWitness(h, onDevice, w, part, from, min(n, from+step)), "copying a witness of %s", k.source.Name())
 			}
 		}
 	}

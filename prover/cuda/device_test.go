@@ -151,17 +151,26 @@ func (k *testCase) requireProof(t *testing.T, d groth16.Device) {
 
 // smallPlan is one for small circuits, with segments and copies that are smaller.
 var smallPlan = plan{
-	limitBytes: 1 << 30, phaseBytes: 1 << 29, scratchBytes: 1 << 20, logDomain: 20,
+	limitBytes: 1 << 30, phaseBytes: tableBytes + 64<<20, scratchBytes: 1 << 20, logDomain: 20,
 	segment: 64, streamed: 64, pinnedBytes: 40 * 192,
 }
 
-// plans are smallPlan with room for the key, and without.
+// plans are smallPlan with room for the key; without; and with room for the circuit alone, and a device phase that has
+// as much as it must for witnesses to come late.
 func (k *testCase) plans() map[string]plan {
-	streamed := smallPlan
-	streamed.limitBytes = streamed.phaseBytes
-	streamed.limitBytes += streamed.place(k.circuit).workBytes
-	return map[string]plan{"resident": smallPlan, "streamed": streamed}
+	s := sizesOf(k.circuit)
+	streamed, late := smallPlan, smallPlan
+	streamed.limitBytes = streamed.phaseBytes + s.witness + s.circuit
+	late.scratchBytes, late.streamed = 1<<16, leastSegment
+	buffers := int64(2 * 96 * leastSegment)
+	late.phaseBytes = tableBytes + max(3*s.domain, 2*s.domain+s.witness,
+		s.domain+late.scratchBytes+buffers, s.witness+late.scratchBytes+gatheredBytes*leastSegment+buffers)
+	late.limitBytes = late.phaseBytes + s.circuit
+	return map[string]plan{"resident": smallPlan, "streamed": streamed, "late": late}
 }
+
+// newCardFor makes a card with as much memory as a plan may use, but for what the library takes for tables.
+func newCardFor(p plan) *card { return newCard(p.limitBytes - tableBytes) }
 
 func openCard(t *testing.T, c *card, p plan) *Device {
 	t.Helper()
@@ -183,11 +192,12 @@ func TestProofsAreTheCPUs(t *testing.T) {
 		k := newCase(t, seed, 100+int(seed)*250)
 		for name, p := range k.plans() {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
-				c := newCard(p.limitBytes)
+				c := newCardFor(p)
 				d := openCard(t, c, p)
 				f := d.Footprint(k.key, k.circuit)
 				require.Equal(t, name == "resident", f.KeyBytes > 0)
 				require.Zero(t, f.ExecuteBytes)
+				require.NoError(t, d.CheckCircuit(k.circuit))
 				require.NoError(t, d.Memory().Check(interlock.Claim{Bytes: f.KeyBytes + f.WorkBytes}))
 				for range 2 {
 					k.requireProof(t, d)
@@ -204,6 +214,69 @@ func TestProofsAreTheCPUs(t *testing.T) {
 	}
 }
 
+// A witness without room beside the device phase is on the card in that alone, and only while it is needed: it is copied
+// for A and B, for C and for the sums. What the plan sets aside for that is taken to the last byte, and the log says it once.
+func TestLateWitness(t *testing.T) {
+	k := newCase(t, 17, 3000)
+	p, s := k.plans()["late"], sizesOf(k.circuit)
+	require.Equal(t, tableBytes+3*s.domain, p.phaseBytes)
+	c := newCardFor(p)
+	c.capacity -= s.circuit - circuitBytes(k.circuit.System.Flat())
+	var log bytes.Buffer
+	d := openCard(t, c, p)
+	d.log = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Info})
+	require.Equal(t, groth16.Footprint{WorkBytes: s.circuit}, d.Footprint(k.key, k.circuit))
+	require.Equal(t, 3*k.circuit.System.Layout().Bytes()+s.points+s.circuit, d.CopiedBytes(k.circuit))
+	calls := map[string]int{}
+	c.before = func(call string) *Error { calls[call]++; return nil }
+	for n := range 2 {
+		clear(calls)
+		c.peak = 0
+		work, err := d.Prepare(t.Context(), k.key, k.circuit, k.witness)
+		require.NoError(t, err)
+		require.Zero(t, calls["createWitness"])
+		require.Equal(t, s.circuit, c.used)
+		require.NoError(t, work.Execute(t.Context()))
+		require.Equal(t, s.circuit, c.used, "the witness is gone")
+		require.Equal(t, 3, calls["createWitness"])
+		require.Equal(t, c.capacity, c.peak)
+		proof, err := work.Finish(t.Context(), k.blind)
+		require.NoError(t, err)
+		require.Equal(t, k.proof.Bytes(), proof.Bytes())
+		work.Release()
+		require.Zero(t, c.used)
+		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("a larger memory_limit avoids that")), "proof %d", n)
+	}
+	c.capacity--
+	_, err := k.prove(t.Context(), d)
+	var e *Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, OutOfMemory, e.Kind)
+	require.Zero(t, c.count())
+
+	// Without room for the circuit, or in the device phase, it is refused by name.
+	for what, less := range map[string]func(p *plan){
+		"circuit": func(p *plan) { p.limitBytes-- },
+		"phase":   func(p *plan) { p.scratchBytes = p.phaseBytes - tableBytes - s.witness },
+	} {
+		tight := p
+		less(&tight)
+		c := newCard(1 << 30)
+		d := openCard(t, c, tight)
+		require.ErrorAs(t, d.CheckCircuit(k.circuit), &e, what)
+		checked := e.Message
+		_, err := k.prove(t.Context(), d)
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, OutOfMemory, e.Kind)
+		require.Equal(t, checked, e.Message)
+		require.Equal(t, s.circuit+s.witness, e.BytesAsked)
+		require.Equal(t, tight.budgetBytes(), e.BytesFree)
+		require.Contains(t, err.Error(), fmt.Sprintf("a circuit of %d bytes and its witness of %d", s.circuit, s.witness))
+		require.Contains(t, err.Error(), "raise memory_limit, or use a card with more memory")
+		require.Zero(t, c.count())
+	}
+}
+
 // Kernel spans are in order and within the device phase.
 func TestSpans(t *testing.T) {
 	k := newCase(t, 1, 200)
@@ -215,7 +288,7 @@ func TestSpans(t *testing.T) {
 	require.NoError(t, work.Execute(t.Context()))
 	took := time.Since(start)
 	spans := work.(*Work).Spans()
-	require.Len(t, spans, 1+len(segments(k.circuit, smallPlan.segment)))
+	require.Len(t, spans, 4+len(segments(k.circuit, smallPlan.segment)))
 	last := time.Duration(0)
 	for _, s := range spans {
 		require.LessOrEqual(t, last, s.From)
@@ -229,9 +302,9 @@ func TestSpans(t *testing.T) {
 // these is evicted over and over.
 func TestWorkersBesideEachOther(t *testing.T) {
 	cases := []*testCase{newCase(t, 1, 150), newCase(t, 2, 200)}
-	for name, p := range cases[0].plans() {
+	for name, p := range cases[1].plans() { // of the larger
 		t.Run(name, func(t *testing.T) {
-			d := openCard(t, newCard(p.limitBytes), p)
+			d := openCard(t, newCard(1<<30), p) // nobody admits as many as have room
 			var workers sync.WaitGroup
 			for i := range 3 {
 				workers.Go(func() {
@@ -311,7 +384,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 	k := newCase(t, 4, 60)
 	calls := []string{
 		"createCircuit", "createBases", "loadBases", "allocHost", "createWitness", "loadWitness",
-		"createQuotient", "sumQuotient", "sumG1", "sumG2",
+		"createQuotient", "multiplyQuotient", "evaluateC", "finishQuotient", "sumQuotient", "sumG1", "sumG2",
 	}
 	for name, p := range k.plans() {
 		p.segment, p.streamed = 128, 128
@@ -330,7 +403,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 // was one.
 func (k *testCase) fault(t *testing.T, p plan, f *failAt) bool {
 	t.Helper()
-	c := newCard(p.limitBytes)
+	c := newCardFor(p)
 	d := openCard(t, c, p)
 	c.before = f.before
 	proof, err := k.prove(t.Context(), d)
@@ -446,9 +519,9 @@ func TestCancel(t *testing.T) {
 	k := newCase(t, 6, 200)
 	stop := errors.New("the test stops it")
 	for name, p := range k.plans() {
-		for _, at := range []string{"createCircuit", "loadBases", "loadWitness", "createQuotient", "sumQuotient", "sumG2"} {
+		for _, at := range []string{"createCircuit", "loadBases", "loadWitness", "createQuotient", "multiplyQuotient", "evaluateC", "finishQuotient", "sumQuotient", "sumG2"} {
 			t.Run(name+" "+at, func(t *testing.T) {
-				c := newCard(p.limitBytes)
+				c := newCardFor(p)
 				d := openCard(t, c, p)
 				entered, release := make(chan struct{}), make(chan struct{})
 				var once sync.Once
@@ -534,7 +607,7 @@ func TestWrongKeyOrWitness(t *testing.T) {
 	_, err = d.Prepare(t.Context(), k.key, k.circuit, k.witness)
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, OutOfMemory, e.Kind)
-	require.Contains(t, err.Error(), "the device phase has 536870912: raise memory_limit, or use a card with more memory")
+	require.Contains(t, err.Error(), "the device phase has 603979776: raise memory_limit, or use a card with more memory")
 
 	// Of host memory nobody knows what is free.
 	e = &Error{Kind: OutOfMemory, Device: "gpu 0", Doing: "page-locking", BytesAsked: 7, Message: "as the driver says", CUDACode: 2}
@@ -692,7 +765,7 @@ func TestNothingIsReadInVain(t *testing.T) {
 	k := newCase(t, 12, 500)
 	for name, p := range k.plans() {
 		p.pinnedBytes = 192
-		c := newCard(p.limitBytes)
+		c := newCardFor(p)
 		d := openCard(t, c, p)
 		key := &countingSource{Source: k.key}
 		prove := func() error {

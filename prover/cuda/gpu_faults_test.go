@@ -64,6 +64,21 @@ func (f *failingCard) createQuotient(h, circuit, onDevice handle) (handle, error
 	return or(f, func() (handle, error) { return f.api.createQuotient(h, circuit, onDevice) })
 }
 
+func (f *failingCard) multiplyQuotient(h, quotient handle) error {
+	_, err := or(f, func() (struct{}, error) { return struct{}{}, f.api.multiplyQuotient(h, quotient) })
+	return err
+}
+
+func (f *failingCard) evaluateC(h, quotient, circuit, onDevice handle) error {
+	_, err := or(f, func() (struct{}, error) { return struct{}{}, f.api.evaluateC(h, quotient, circuit, onDevice) })
+	return err
+}
+
+func (f *failingCard) finishQuotient(h, quotient handle) error {
+	_, err := or(f, func() (struct{}, error) { return struct{}{}, f.api.finishQuotient(h, quotient) })
+	return err
+}
+
 func (f *failingCard) sumQuotient(h, quotient handle, from int, bases handle, count int) (bls12381.G1Affine, error) {
 	return or(f, func() (bls12381.G1Affine, error) { return f.api.sumQuotient(h, quotient, from, bases, count) })
 }
@@ -77,16 +92,14 @@ func (f *failingCard) sumG2(h, circuit, onDevice handle, q groth16.Query, from i
 }
 
 // Whichever call fails, in the loading of a key or in a proof, the next try succeeds and nothing is left on the card: 200
-// times, with the key on the card and streamed.
+// times, with the key on the card and streamed, and with the witness late.
 func TestGPUAnyCallFails(t *testing.T) {
 	k := newCase(t, 4, 300)
 	random := rand.New(rand.NewPCG(4, 0))
-	for _, resident := range []bool{true, false} {
+	for _, kind := range kindsOfProofs {
 		d := gpu(t, 2e9)
-		d.plan.segment, d.plan.streamed, d.plan.pinnedBytes = 64, 64, 50*192
-		if !resident {
-			d.plan.limitBytes = d.plan.phaseBytes // no room for keys
-		}
+		d.plan.segment, d.plan.streamed, d.plan.pinnedBytes = leastSegment, leastSegment, 50*192
+		k.makeRoom(d, kind)
 		f := &failingCard{api: d.api}
 		d.api = f
 		// How many calls can fail while the key is loaded and a proof made, and in the next proof.
@@ -94,7 +107,7 @@ func TestGPUAnyCallFails(t *testing.T) {
 		fresh := f.calls.Swap(0)
 		k.requireProof(t, d)
 		loaded := f.calls.Load()
-		require.Equal(t, resident, loaded < fresh)
+		require.Equal(t, kind == "resident", loaded < fresh)
 		used, _ := d.MemoryUsed()
 		d.Evict(k.key)
 		empty, _ := d.MemoryUsed()
@@ -119,6 +132,6 @@ func TestGPUAnyCallFails(t *testing.T) {
 		d.Evict(k.key)
 		now, _ := d.MemoryUsed()
 		require.LessOrEqual(t, now, empty)
-		t.Logf("resident %v: %d calls with the key's loading, %d without; %d bytes in use with the key, %d without", resident, fresh, loaded, used, now)
+		t.Logf("%s: %d calls with the key's loading, %d without; %d bytes in use with the key, %d without", kind, fresh, loaded, used, now)
 	}
 }

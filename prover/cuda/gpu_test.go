@@ -53,25 +53,38 @@ func TestGPUTemperature(t *testing.T) {
 
 func TestGPUProbe(t *testing.T) { require.NoError(t, gpu(t, 0).Probe(t.Context())) }
 
+// makeRoom leaves a card room, beside device phases, for what a kind of proof takes there: "resident" with the key,
+// "streamed" without it, "late" without the witness either.
+func (k *testCase) makeRoom(d *Device, kind string) {
+	s := sizesOf(k.circuit)
+	switch kind {
+	case "streamed":
+		d.plan.limitBytes = d.plan.phaseBytes + s.circuit + s.witness
+	case "late":
+		d.plan.limitBytes = d.plan.phaseBytes + s.circuit
+	}
+}
+
+var kindsOfProofs = []string{"resident", "streamed", "late"}
+
 // Proofs are the CPU's, with the key on the card and with it streamed in small
-// segments, and the limit is kept.
+// segments, with the witness there all the time and late, and the limit is kept.
 func TestGPUProofsAreTheCPUs(t *testing.T) {
 	for seed, rows := range []int{60, 300, 3000} {
 		k := newCase(t, uint64(seed), rows)
-		for _, resident := range []bool{true, false} {
+		for _, kind := range kindsOfProofs {
 			d := gpu(t, 4e9)
 			d.plan.segment, d.plan.streamed, d.plan.pinnedBytes = 1024, 1024, 100*192
-			if !resident {
-				d.plan.limitBytes = d.plan.phaseBytes // no room for keys
-			}
-			require.Equal(t, resident, d.Footprint(k.key, k.circuit).KeyBytes > 0)
+			k.makeRoom(d, kind)
+			require.Equal(t, kind == "resident", d.Footprint(k.key, k.circuit).KeyBytes > 0)
+			require.Equal(t, kind == "late", d.Footprint(k.key, k.circuit).WorkBytes == sizesOf(k.circuit).circuit)
 			k.requireProof(t, d)
 			k.requireProof(t, d)
 			work, err := d.Prepare(t.Context(), k.key, k.circuit, k.witness)
 			require.NoError(t, err)
 			require.NoError(t, work.Execute(t.Context()))
 			require.NotEmpty(t, work.(*Work).Spans())
-			t.Logf("%d rows, resident %v: device phase %v", rows, resident, work.(*Work).Spans()[len(work.(*Work).Spans())-1].To)
+			t.Logf("%d rows, %s: device phase %v", rows, kind, work.(*Work).Spans()[len(work.(*Work).Spans())-1].To)
 			work.Release()
 			_, peak := d.MemoryUsed()
 			require.Positive(t, peak)

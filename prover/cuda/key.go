@@ -66,7 +66,9 @@ func (d *Device) free(k *key) {
 
 // read brings the circuit to the card and, if they stay there, the points.
 func (d *Device) read(ctx context.Context, k *key, c *groth16.Circuit) error {
-	k.placement = d.plan.place(c)
+	k.placement, _ = d.plan.place(sizesOf(c)) // load has checked that there is one
+	k.segments = segments(c, k.placement.segment)
+	d.tellLate(k, c)
 	context, err := d.take(ctx, d.uploads)
 	if err != nil {
 		return err
@@ -79,10 +81,8 @@ func (d *Device) read(ctx context.Context, k *key, c *groth16.Circuit) error {
 		d.log.Warn("a circuit takes more of a card than was counted", "device", d.name, "key", k.source.Name(), "bytes", took, "counted", counted)
 	}
 	if !k.placement.resident {
-		k.segments = segments(c, d.plan.streamed)
 		return nil
 	}
-	k.segments = segments(c, d.plan.segment)
 	return d.copySegments(ctx, context, k, func(s segment) (handle, error) {
 		b, err := d.api.createBases(context, groupOf(s.query), s.count, k.placement.multiples)
 		if err == nil {
@@ -90,6 +90,18 @@ func (d *Device) read(ctx context.Context, k *key, c *groth16.Circuit) error {
 		}
 		return b, err
 	}, nil)
+}
+
+// tellLate logs, once for each key, that proofs take longer than they would on a
+// card with more memory.
+func (d *Device) tellLate(k *key, c *groth16.Circuit) {
+	if !k.placement.late {
+		return
+	}
+	if _, told := d.told.LoadOrStore(k.source.Name(), nil); !told {
+		d.log.Info("a witness has no room beside device phases: it is copied three times a proof, in its own; a larger memory_limit avoids that",
+			"device", d.name, "key", k.source.Name(), "witness", gib(c.System.Layout().Bytes()), "keys_and_witnesses", gib(d.plan.budgetBytes()))
+	}
 }
 
 // chunk is a part of a segment on its way to the card.

@@ -7,7 +7,7 @@ import (
 )
 
 // Version of the library that this package was written for.
-const Version = 3
+const Version = 4
 
 // libraryName is the file's name.
 const libraryName = "libinterlock_cuda.so"

@@ -125,8 +125,11 @@ type loaded struct {
 	witnessLoad    func(context, onDevice handle, part int32, at, count uint64, values unsafe.Pointer, e *cError) int32
 	witnessDestroy func(onDevice handle)
 
-	quotientCreate  func(context, circuit, onDevice handle, quotient *handle, e *cError) int32
-	quotientDestroy func(quotient handle)
+	quotientCreate   func(context, circuit, onDevice handle, quotient *handle, e *cError) int32
+	quotientMultiply func(context, quotient handle, e *cError) int32
+	quotientC        func(context, quotient, circuit, onDevice handle, e *cError) int32
+	quotientFinish   func(context, quotient handle, e *cError) int32
+	quotientDestroy  func(quotient handle)
 
 	quotientSum func(context, quotient handle, from uint64, bases handle, count uint64, result unsafe.Pointer, e *cError) int32
 	querySum    func(context, circuit, onDevice handle, query int32, from uint64, bases handle, count uint64, result unsafe.Pointer, e *cError) int32
@@ -136,37 +139,40 @@ type loaded struct {
 // has two types, one for each direction.
 func (l *loaded) calls() map[any]string {
 	return map[any]string{
-		&l.count:           "interlock_count_devices",
-		&l.describe:        "interlock_describe_device",
-		&l.freeOf:          "interlock_free_memory",
-		&l.deviceOpen:      "interlock_device_open",
-		&l.deviceClose:     "interlock_device_close",
-		&l.memoryOf:        "interlock_device_memory",
-		&l.contextCreate:   "interlock_context_create",
-		&l.contextDestroy:  "interlock_context_destroy",
-		&l.milliseconds:    "interlock_kernel_milliseconds",
-		&l.deviceAlloc:     "interlock_device_alloc",
-		&l.deviceFree:      "interlock_device_free",
-		&l.hostAlloc:       "interlock_host_alloc",
-		&l.hostFree:        "interlock_host_free",
-		&l.copyTo:          "interlock_copy",
-		&l.copyFrom:        "interlock_copy",
-		&l.ntt:             "interlock_ntt",
-		&l.multiples:       "interlock_generator_multiples",
-		&l.basesCreate:     "interlock_bases_create",
-		&l.basesLoad:       "interlock_bases_load",
-		&l.basesDestroy:    "interlock_bases_destroy",
-		&l.msm:             "interlock_msm",
-		&l.circuitCreate:   "interlock_circuit_create",
-		&l.circuitDestroy:  "interlock_circuit_destroy",
-		&l.bytesOfCircuit:  "interlock_circuit_bytes",
-		&l.witnessCreate:   "interlock_witness_create",
-		&l.witnessLoad:     "interlock_witness_load",
-		&l.witnessDestroy:  "interlock_witness_destroy",
-		&l.quotientCreate:  "interlock_quotient_create",
-		&l.quotientDestroy: "interlock_quotient_destroy",
-		&l.quotientSum:     "interlock_sum_quotient",
-		&l.querySum:        "interlock_sum_query",
+		&l.count:            "interlock_count_devices",
+		&l.describe:         "interlock_describe_device",
+		&l.freeOf:           "interlock_free_memory",
+		&l.deviceOpen:       "interlock_device_open",
+		&l.deviceClose:      "interlock_device_close",
+		&l.memoryOf:         "interlock_device_memory",
+		&l.contextCreate:    "interlock_context_create",
+		&l.contextDestroy:   "interlock_context_destroy",
+		&l.milliseconds:     "interlock_kernel_milliseconds",
+		&l.deviceAlloc:      "interlock_device_alloc",
+		&l.deviceFree:       "interlock_device_free",
+		&l.hostAlloc:        "interlock_host_alloc",
+		&l.hostFree:         "interlock_host_free",
+		&l.copyTo:           "interlock_copy",
+		&l.copyFrom:         "interlock_copy",
+		&l.ntt:              "interlock_ntt",
+		&l.multiples:        "interlock_generator_multiples",
+		&l.basesCreate:      "interlock_bases_create",
+		&l.basesLoad:        "interlock_bases_load",
+		&l.basesDestroy:     "interlock_bases_destroy",
+		&l.msm:              "interlock_msm",
+		&l.circuitCreate:    "interlock_circuit_create",
+		&l.circuitDestroy:   "interlock_circuit_destroy",
+		&l.bytesOfCircuit:   "interlock_circuit_bytes",
+		&l.witnessCreate:    "interlock_witness_create",
+		&l.witnessLoad:      "interlock_witness_load",
+		&l.witnessDestroy:   "interlock_witness_destroy",
+		&l.quotientCreate:   "interlock_quotient_create",
+		&l.quotientMultiply: "interlock_quotient_multiply",
+		&l.quotientC:        "interlock_quotient_evaluate_c",
+		&l.quotientFinish:   "interlock_quotient_finish",
+		&l.quotientDestroy:  "interlock_quotient_destroy",
+		&l.quotientSum:      "interlock_sum_quotient",
+		&l.querySum:         "interlock_sum_query",
 	}
 }
 
@@ -401,6 +407,18 @@ func (l *loaded) destroyWitness(onDevice handle) { l.witnessDestroy(onDevice) }
 
 func (l *loaded) createQuotient(context, circuit, onDevice handle) (handle, error) {
 	return made(func(object *handle, e *cError) int32 { return l.quotientCreate(context, circuit, onDevice, object, e) })
+}
+
+func (l *loaded) multiplyQuotient(context, quotient handle) error {
+	return do(func(e *cError) int32 { return l.quotientMultiply(context, quotient, e) })
+}
+
+func (l *loaded) evaluateC(context, quotient, circuit, onDevice handle) error {
+	return do(func(e *cError) int32 { return l.quotientC(context, quotient, circuit, onDevice, e) })
+}
+
+func (l *loaded) finishQuotient(context, quotient handle) error {
+	return do(func(e *cError) int32 { return l.quotientFinish(context, quotient, e) })
 }
 
 func (l *loaded) destroyQuotient(quotient handle) { l.quotientDestroy(quotient) }

@@ -54,6 +54,12 @@ const (
 	// smallKeyBytes.
 	keyMultiples  = 4
 	smallKeyBytes = 1e9
+
+	// leastSegment is the fewest points of a segment that are worth a call.
+	leastSegment = 128
+	// lateCopies is how often a late witness is copied: for A and B, for C, and
+	// for the sums.
+	lateCopies = 3
 )
 
 // plan is how the memory of a card is used. Of limitBytes, the hard limit of
@@ -65,6 +71,16 @@ const (
 //	scratch + gatheredBytes a point + 2 streamed segments  for each other sum
 //
 // where what is gathered is no more than the domain, which is free again by then.
+//
+// A witness that the budget has no room for comes late: it is in the device phase
+// while that needs it, which takes then
+//
+//	2 domains + witness                                              while it evaluates A, B and C
+//	3 domains                                                        while it transforms them
+//	1 domain + scratch + 2 streamed segments                         for the sum over the quotient
+//	witness + scratch + gatheredBytes a point + 2 streamed segments  for each other sum
+//
+// in segments that are small enough for that.
 type plan struct {
 	limitBytes   int64
 	phaseBytes   int64
@@ -77,6 +93,9 @@ type plan struct {
 
 func domainBytes(logDomain int) int64 { return fr.Bytes << logDomain }
 
+// streamBytes is what two segments of a streamed key take, of so many points of G1.
+func streamBytes(segment int) int64 { return 2 * int64(segment) * int64(groupG1.pointBytes()) }
+
 // newPlan divides limitBytes.
 func newPlan(limitBytes int64) (plan, error) {
 	// 10 % for witnesses and circuits at least: so a domain of 2^27 has room on a
@@ -88,7 +107,7 @@ func newPlan(limitBytes int64) (plan, error) {
 		}
 		domain := domainBytes(p.logDomain)
 		p.streamed = min(maxStreamed, 1<<p.logDomain/8)
-		p.scratchBytes = p.phaseBytes - tableBytes - domain - 2*int64(p.streamed)*int64(groupG1.pointBytes())
+		p.scratchBytes = p.phaseBytes - tableBytes - domain - streamBytes(p.streamed)
 		if 3*domain+tableBytes <= p.phaseBytes && p.scratchBytes >= leastScratchBytes {
 			break
 		}
@@ -104,51 +123,100 @@ func newPlan(limitBytes int64) (plan, error) {
 
 func (p *plan) budgetBytes() int64 { return p.limitBytes - p.phaseBytes }
 
-// check returns an *Error if the circuit's domain is too large for the card.
-func (p *plan) check(c *groth16.Circuit) error {
-	if c.Domain <= 1<<p.logDomain {
-		return nil
+// sizes are what the parts of a proof take, in bytes.
+type sizes struct {
+	domain, points, circuit, witness int64
+}
+
+func sizesOf(c *groth16.Circuit) sizes {
+	s := sizes{domain: fr.Bytes * int64(c.Domain), circuit: circuitBytes(c.System.Flat()), witness: witnessBytes(c.System.Layout())}
+	for q := range groth16.Query(groth16.NumQueries) {
+		s.points += int64(c.QueryLen(q)) * int64(q.PointBytes())
 	}
-	need, remedy := 3*fr.Bytes*int64(c.Domain)+tableBytes, "raise memory_limit, or use a card with more memory"
-	if c.Domain > 1<<maxLogDomain {
+	return s
+}
+
+// check returns an *Error if a circuit is too large for the card.
+func (p *plan) check(c *groth16.Circuit) error { return p.checkSizes(sizesOf(c)) }
+
+func (p *plan) checkSizes(s sizes) error {
+	if s.domain <= domainBytes(p.logDomain) {
+		return p.checkPlace(s)
+	}
+	need, remedy := 3*s.domain+tableBytes, moreMemory
+	if s.domain > domainBytes(maxLogDomain) {
 		remedy = fmt.Sprintf("cards prove with domains of up to 2^%d, the CPU with larger ones", maxLogDomain)
 	}
 	return &Error{
 		Kind: OutOfMemory, BytesAsked: need, BytesFree: p.phaseBytes,
 		Message: fmt.Sprintf("a domain of %d elements takes three times %d bytes and %d for tables; of the limit of %d the device phase has %d: %s",
-			c.Domain, fr.Bytes*c.Domain, tableBytes, p.limitBytes, p.phaseBytes, remedy),
+			s.domain/fr.Bytes, s.domain, tableBytes, p.limitBytes, p.phaseBytes, remedy),
 	}
+}
+
+const moreMemory = "raise memory_limit, or use a card with more memory"
+
+// checkPlace returns an *Error if there is no place for a circuit and its witness.
+func (p *plan) checkPlace(s sizes) error {
+	if _, ok := p.place(s); ok {
+		return nil
+	}
+	e := &Error{Kind: OutOfMemory, BytesAsked: s.circuit + s.witness, BytesFree: p.budgetBytes()}
+	e.Message = fmt.Sprintf("a circuit of %d bytes and its witness of %d do not fit the %d that the limit of %d leaves beside the device phase",
+		s.circuit, s.witness, e.BytesFree, p.limitBytes)
+	if s.circuit > e.BytesFree {
+		e.Message += ", nor does the circuit alone: " + moreMemory
+		return e
+	}
+	e.Message += fmt.Sprintf("; in that, which has %d, the witness would make it %d with two domains of %d and %d for tables, and at least %d with %d of scratch memory and those tables: %s",
+		p.phaseBytes, s.witness+2*s.domain+tableBytes, s.domain, tableBytes, s.witness+p.scratchBytes+streamBytes(leastSegment)+tableBytes, p.scratchBytes, moreMemory)
+	return e
 }
 
 // placement is how a key is kept: on the card, with so many multiples of each
-// point, or streamed.
+// point, or streamed; and when witnesses come to the card.
 type placement struct {
 	resident  bool
+	late      bool // witnesses come in the device phase, as often as that needs them
 	multiples int
+	segment   int   // points of G1 in a segment, half as many of G2
 	keyBytes  int64 // resident: points and circuit
-	workBytes int64 // of each proof: the witness and, if streamed, its share of the circuit, all of it
+	workBytes int64 // of each proof: the witness, unless it is late, and, if streamed, its share of the circuit, all of it
 }
 
-// place decides where the key of a circuit goes: to the card if it has room for
-// it and a witness.
-func (p *plan) place(c *groth16.Circuit) placement {
-	var points int64
-	for q := range groth16.Query(groth16.NumQueries) {
-		points += int64(c.QueryLen(q)) * int64(q.PointBytes())
-	}
-	return p.placeBytes(points, circuitBytes(c.System.Flat()), witnessBytes(c.System.Layout()))
-}
-
-func (p *plan) placeBytes(points, circuit, witness int64) placement {
+// place decides where the key of a circuit goes: to the card if that has room for
+// it and a witness. It tells whether there is a place at all.
+func (p *plan) place(s sizes) (placement, bool) {
+	budget := p.budgetBytes()
 	for _, multiples := range [...]int{keyMultiples, 1} {
-		if multiples > 1 && points > smallKeyBytes {
+		if multiples > 1 && s.points > smallKeyBytes {
 			continue
 		}
-		if key := int64(multiples)*points + circuit; key+witness <= p.budgetBytes() {
-			return placement{resident: true, multiples: multiples, keyBytes: key, workBytes: witness}
+		if key := int64(multiples)*s.points + s.circuit; key+s.witness <= budget {
+			return placement{resident: true, multiples: multiples, segment: p.segment, keyBytes: key, workBytes: s.witness}, true
 		}
 	}
-	return placement{multiples: 1, workBytes: witness + circuit}
+	if work := s.witness + s.circuit; work <= budget {
+		return placement{multiples: 1, segment: p.streamed, workBytes: work}, true
+	}
+	segment := p.lateSegment(s)
+	return placement{late: true, multiples: 1, segment: segment, workBytes: s.circuit}, segment > 0 && s.circuit <= budget
+}
+
+// lateSegment is how many points of G1 a segment may have if witnesses come late;
+// 0 if they have no room in the device phase.
+func (p *plan) lateSegment(s sizes) int {
+	free := p.phaseBytes - tableBytes
+	if 2*s.domain+max(s.domain, s.witness) > free {
+		return 0
+	}
+	free -= p.scratchBytes
+	for segment := p.streamed; segment >= leastSegment; segment /= 2 {
+		if streamBytes(segment)+max(s.domain, s.witness+int64(segment)*gatheredBytes) <= free {
+			return segment
+		}
+	}
+	return 0
 }
 
 // witnessBytes is what a witness takes on the card, each part rounded up to what

@@ -10,6 +10,7 @@ import (
 
 	"github.com/interlock-prover/interlock/prover/groth16"
 	"github.com/interlock-prover/interlock/prover/interlock"
+	"github.com/interlock-prover/interlock/prover/witness"
 )
 
 // Work is a proof being computed on a card. It implements groth16.Work.
@@ -17,7 +18,8 @@ type Work struct {
 	device   *Device
 	loaded   *loadedKey
 	key      *key // its value
-	witness  handle
+	host     *witness.Witness
+	witness  handle // the same on the card; 0 while it is not there
 	spans    []Span
 	sums     *groth16.Sums
 	released bool
@@ -51,6 +53,7 @@ func (w *Work) Execute(ctx context.Context) error {
 	}
 	defer w.device.put(w.device.compute, compute)
 	p := &phase{Work: w, compute: compute, start: start}
+	defer p.spareWitness()
 	defer p.dropQuotient()
 	if err := p.run(ctx); err != nil {
 		return err
@@ -71,12 +74,10 @@ type phase struct {
 // run computes the quotient and the sums, that over the quotient first, so that
 // its memory is free for the others.
 func (p *phase) run(ctx context.Context) error {
-	d, k := p.device, p.key
-	var err error
-	if p.quotient, err = d.api.createQuotient(p.compute, k.circuit, p.witness); err != nil {
-		return d.explain(err, "computing the quotient for %s", k.source.Name())
+	if err := p.computeQuotient(ctx); err != nil {
+		return err
 	}
-	p.spanned()
+	k := p.key
 	if !k.placement.resident {
 		return p.runStreamed(ctx)
 	}
@@ -86,6 +87,54 @@ func (p *phase) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// computeQuotient takes the steps of the quotient, with the witness on the card
+// for those alone that need it if it cannot stay there.
+func (p *phase) computeQuotient(ctx context.Context) error {
+	d, k := p.device, p.key
+	for _, step := range [...]struct {
+		witness bool
+		take    func() error
+	}{
+		{true, func() (err error) {
+			p.quotient, err = d.api.createQuotient(p.compute, k.circuit, p.witness)
+			return err
+		}},
+		{false, func() error { return d.api.multiplyQuotient(p.compute, p.quotient) }},
+		{true, func() error { return d.api.evaluateC(p.compute, p.quotient, k.circuit, p.witness) }},
+		{false, func() error { return d.api.finishQuotient(p.compute, p.quotient) }},
+	} {
+		if err := cause(ctx); err != nil {
+			return err
+		}
+		if !step.witness {
+			p.spareWitness()
+		} else if err := p.needWitness(ctx); err != nil {
+			return err
+		}
+		if err := step.take(); err != nil {
+			return d.explain(err, "computing the quotient for %s", k.source.Name())
+		}
+		p.spanned()
+	}
+	return nil
+}
+
+// needWitness brings the witness to the card unless it is there.
+func (p *phase) needWitness(ctx context.Context) (err error) {
+	if p.witness == 0 {
+		p.witness, err = p.device.copyWitness(ctx, p.compute, p.key, p.host)
+	}
+	return err
+}
+
+// spareWitness takes the witness from the card if it has no room there but while
+// it is needed.
+func (p *phase) spareWitness() {
+	if p.key.placement.late {
+		p.dropWitness()
+	}
 }
 
 // slot is room for a segment of a streamed key.
@@ -120,7 +169,7 @@ func (p *phase) runStreamed(ctx context.Context) error {
 				return 0, context.Cause(ctx)
 			}
 			filling.segment = s
-			return filling.bases, d.fitSlot(filling, groupOf(s.query))
+			return filling.bases, d.fitSlot(filling, groupOf(s.query), p.key.placement.segment)
 		}, func(segment) error {
 			ready <- filling
 			return nil
@@ -140,13 +189,14 @@ func (p *phase) runStreamed(ctx context.Context) error {
 	return strands.Wait()
 }
 
-// fitSlot makes a slot one of the group, with room for the largest segment.
-func (d *Device) fitSlot(s *slot, g group) (err error) {
+// fitSlot makes a slot one of the group, with room for a segment of so many points
+// of G1, half as many of G2.
+func (d *Device) fitSlot(s *slot, g group, points int) (err error) {
 	if s.bases != 0 && s.group == g {
 		return nil
 	}
 	d.emptySlot(s)
-	capacity := d.plan.streamed
+	capacity := points
 	if g == groupG2 {
 		capacity /= 2
 	}
@@ -171,14 +221,18 @@ func (p *phase) add(ctx context.Context, s segment, bases handle) error {
 	var g2 bls12381.G2Affine
 	var err error
 	a := p.device.api
+	if s.query != groth16.QueryH {
+		p.dropQuotient()
+		if err := p.needWitness(ctx); err != nil {
+			return err
+		}
+	}
 	switch {
 	case s.query == groth16.QueryH:
 		g1, err = a.sumQuotient(p.compute, p.quotient, s.from, bases, s.count)
 	case groupOf(s.query) == groupG2:
-		p.dropQuotient()
 		g2, err = a.sumG2(p.compute, p.key.circuit, p.witness, s.query, s.from, bases, s.count)
 	default:
-		p.dropQuotient()
 		g1, err = a.sumG1(p.compute, p.key.circuit, p.witness, s.query, s.from, bases, s.count)
 	}
 	if err != nil {
@@ -231,7 +285,14 @@ func (w *Work) Release() {
 	if w.released {
 		return
 	}
-	w.device.api.destroyWitness(w.witness)
+	w.dropWitness()
 	w.device.keys.Leave(w.loaded)
-	w.released, w.sums, w.loaded, w.key, w.witness = true, nil, nil, nil, 0
+	w.released, w.sums, w.loaded, w.key, w.host = true, nil, nil, nil, nil
+}
+
+func (w *Work) dropWitness() {
+	if w.witness != 0 {
+		w.device.api.destroyWitness(w.witness)
+	}
+	w.witness = 0
 }
