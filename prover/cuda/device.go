@@ -151,7 +151,8 @@ func (d *Device) MemoryUsed() (used, peak int64) {
 func (d *Device) MemoryLimit() int64 { return d.plan.limitBytes }
 
 // Footprint implements groth16.Device. KeyBytes is 0 if the key does not fit the
-// card beside a witness: then it is streamed, in every device phase anew.
+// card beside a witness: then it is streamed, in every device phase anew. A witness
+// that does not fit either is no part of WorkBytes: Execute copies it.
 func (d *Device) Footprint(_ groth16.Source, c *groth16.Circuit) groth16.Footprint {
 	p, _ := d.plan.place(sizesOf(c))
 	return groth16.Footprint{KeyBytes: p.keyBytes, WorkBytes: p.workBytes}
