@@ -2,6 +2,7 @@ package prover
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/interlock-prover/interlock/prover/bincode"
 	"github.com/interlock-prover/interlock/prover/groth16"
@@ -26,7 +27,13 @@ func atBoundary(err error) error {
 	case errors.As(err, &incompatible):
 		return &shared.ParamsError{Reason: incompatible.Reason, Remedy: "fetch the parameters of this circuit again"}
 	case errors.As(err, &tooLarge):
-		return &shared.TooLargeError{WantBytes: uint64(tooLarge.WantBytes), BudgetBytes: uint64(tooLarge.BudgetBytes), Detail: err.Error()}
+		remedy := "raise the card's memory_limit, or use a larger card"
+		if strings.HasPrefix(tooLarge.Budget, hostMemory) {
+			remedy = "raise memory { budget }, lower its margin, or use a machine with more memory"
+		}
+		return &shared.TooLargeError{
+			WantBytes: uint64(tooLarge.WantBytes), BudgetBytes: uint64(tooLarge.BudgetBytes), Detail: err.Error() + "; " + remedy,
+		}
 	}
 	return err
 }

@@ -27,12 +27,15 @@ const requestsShare = 16
 // bincode and less for JSON.
 const bytesPerVanilla = 2
 
+// hostMemory is how budgets of the host's memory are called in errors.
+const hostMemory = "host memory"
+
 // budgets divides what may be reserved, and bounds Go's heap.
 func budgets(c *config.Memory, machine config.ByteSize) (partitions, requests *interlock.Budget) {
 	memory.SetBudget(int64(c.BudgetBytes(machine)))
 	reservable := int64(c.ReservableBytes(machine))
-	return interlock.NewBudget("host memory", reservable-reservable/requestsShare),
-		interlock.NewBudget("host memory for requests", reservable/requestsShare)
+	return interlock.NewBudget(hostMemory, reservable-reservable/requestsShare),
+		interlock.NewBudget(hostMemory+" for requests", reservable/requestsShare)
 }
 
 // reservePayload takes the memory of a request's vanilla proofs. It does not

@@ -91,6 +91,7 @@ func TestRequestThatCanNeverFit(t *testing.T) {
 	require.EqualValues(t, e.memory.Capacity(), tooLarge.BudgetBytes)
 	require.ErrorContains(t, err, fmt.Sprintf("which are %d bytes", own))
 	require.ErrorContains(t, err, fmt.Sprintf("and %d bytes", parameters))
+	require.ErrorContains(t, err, "; raise memory { budget }")
 	require.Zero(t, e.requests.Used())
 
 	small := withBudget(t, dir, parameters-1000)

@@ -118,15 +118,14 @@ func (e *BusyError) Error() string {
 type TooLargeError struct {
 	WantBytes   uint64
 	BudgetBytes uint64
-	Detail      string // the arithmetic, in words
+	Detail      string // the arithmetic in words, and what to do; may be empty
 }
 
 func (e *TooLargeError) Error() string {
-	text := fmt.Sprintf("too large: %d bytes are needed, %d bytes are all that may be used", e.WantBytes, e.BudgetBytes)
 	if e.Detail != "" {
-		text += ": " + e.Detail
+		return "too large: " + e.Detail
 	}
-	return text
+	return fmt.Sprintf("too large: %d bytes are needed, %d bytes are all that may be used", e.WantBytes, e.BudgetBytes)
 }
 
 // PluginDiedError says that the plugin process ended while, or before, it was needed.

@@ -72,10 +72,14 @@ func run(ctx context.Context, args []string, s streams) int {
 	case errors.Is(err, errReported):
 		return exitFailed
 	case errors.As(err, &usage):
-		fmt.Fprintf(s.err, "interlock: %v\nSee '%s --help'.\n", err, command.CommandPath())
+		text := err.Error()
+		if !strings.HasPrefix(text, "interlock ") { // it names the command already
+			text = "interlock: " + text
+		}
+		fmt.Fprintf(s.err, "%s\nSee '%s --help'.\n", text, command.CommandPath())
 		return exitWrongUse
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		fmt.Fprintf(s.err, "interlock: %s was interrupted\n", command.CommandPath())
+		fmt.Fprintf(s.err, "%s was interrupted\n", command.CommandPath())
 		return exitFailed
 	case errors.Is(err, context.DeadlineExceeded):
 		fmt.Fprintf(s.err, "interlock: gave up: %v\n", err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/interlock-prover/interlock/host"
 	"github.com/interlock-prover/interlock/host/gateway"
+	"github.com/interlock-prover/interlock/shared/config"
 )
 
 // Addresses that are listened on, and asked by `interlock status`, if no other is named.
@@ -148,8 +149,11 @@ func listen(flag, address string) (net.Listener, error) {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s %s: another process listens there, perhaps another 'interlock serve': end it, or name another address", flag, address)
-	case err != nil:
+	case errors.As(err, new(*net.OpError)):
 		return nil, fmt.Errorf("%s %s: %w; an address is host:port of this machine, or unix:PATH", flag, address, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", flag, address, err)
 	}
 	return l, nil
 }
@@ -183,17 +187,19 @@ func drain(gw *gateway.Gateway, log hclog.Logger, timeout time.Duration, atOnce 
 
 // reloadLive reads anew what can change while requests are under way.
 func reloadLive(s streams, g *globals, log hclog.Logger, prover *host.Supervisor, tls *gateway.TLS) {
-	if c, err := loadConfig(s, g); err != nil {
-		log.Error("the configuration is at fault and was not read anew", "error", err)
+	if c, err := loadConfig(s, g); err != nil { // it is shown on standard error
+		log.Error("the configuration is at fault: what was in force stays in force", "file", config.Find(g.config))
 	} else {
 		log.SetLevel(hclog.LevelFromString(string(c.Log.Level)))
 		prover.SetRefuseHopeless(c.Deadline.RefuseHopeless)
+		log.Info("read anew: log level and deadline; other settings need a restart", "level", c.Log.Level, "refuse_hopeless", c.Deadline.RefuseHopeless)
 	}
-	if tls != nil {
-		if err := tls.Reload(); err != nil {
-			log.Error("the TLS files were not read anew", "error", err)
-			return
-		}
+	if tls == nil {
+		return
 	}
-	log.Info("read anew: log level, deadline and TLS files; other settings need a restart")
+	if err := tls.Reload(); err != nil {
+		log.Error("the TLS files were not read anew: those that were read before stay in force", "error", err)
+		return
+	}
+	log.Info("read anew: TLS files")
 }

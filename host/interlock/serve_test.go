@@ -92,7 +92,7 @@ func TestServeAndStatus(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(config, []byte("log {\n  level = \"loud\"\n}\n"), 0o600))
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
-	log.find(t, `was not read anew`)
+	log.find(t, `what was in force stays in force`)
 	require.NoError(t, os.WriteFile(config, []byte("log {\n  level = \"debug\"\n}\n"), 0o600))
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 	log.find(t, `read anew: log level`)
@@ -145,7 +145,7 @@ func TestServeRefusesHopelessRequests(t *testing.T) {
 
 	configure("")
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
-	log.find(t, `read anew: log level, deadline`)
+	log.find(t, `read anew: log level and deadline`)
 	prove("tried", 400*time.Millisecond)
 	require.True(t, tried("tried"))
 	stop()

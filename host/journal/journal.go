@@ -37,7 +37,7 @@ func (e *Error) Unwrap() []error {
 const retryAfter = 10 * time.Second
 
 // ErrInUse says that another process uses the journal's directory.
-var ErrInUse = errors.New("another host uses it")
+var ErrInUse = errors.New("another host uses it: end that one, or give this one a directory of its own")
 
 // ErrDamaged says that what was written is not what is read.
 var ErrDamaged = errors.New("damaged")
