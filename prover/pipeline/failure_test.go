@@ -297,15 +297,15 @@ func TestSelfCheck(t *testing.T) {
 				require.NotZero(t, counts.Retries)
 				counts.Retries = 0 // as many as partitions were wrong
 				require.Equal(t, c.counts, counts)
-				tested := 0
 				time.Sleep(time.Minute) // the last self-tests, too
+				closeEmpty(t, p)
+				tested := 0
 				for i, d := range devices {
 					require.EqualValues(t, len(d.probed), p.Status().Devices[i].Faults)
 					tested += len(d.probed)
 				}
 				require.GreaterOrEqual(t, tested, int(counts.Withheld))
 				require.Equal(t, tested, strings.Count(log.String(), "[ERROR] a device failed and is out of use"))
-				closeEmpty(t, p)
 			})
 		})
 	}
