@@ -73,8 +73,10 @@ parameters {
   #dir = "/var/tmp/filecoin-proof-parameters"
 
   # Circuits whose parameters are loaded at the start rather than by the first
-  # request, in this order, and make room for others last. Kinds: porep, winning-post, window-post, update;
-  # sizes: 2KiB, 4KiB, 16KiB, 32KiB, 8MiB, 512MiB, 32GiB, 64GiB. Default: none.
+  # request, in this order, and make room for others last. One that is missing
+  # or wrong keeps the plugin from starting, except for single commands. Kinds:
+  # porep, winning-post, window-post, update; sizes: 2KiB, 4KiB, 16KiB, 32KiB,
+  # 8MiB, 512MiB, 32GiB, 64GiB. Default: none.
   #preload = ["winning-post:32GiB", "window-post:32GiB"]
 
   # How closely a file is checked when it is loaded: "structure" for lengths
@@ -119,7 +121,8 @@ timeline {
   # none.
   #events = 65536
 
-  # File that they are written to as text. Default: none.
+  # File that they are written to as text when the plugin ends, instead of what
+  # it held. Default: none.
   #file = "/var/log/interlock/timeline.txt"
 }
 
@@ -141,7 +144,8 @@ plugin {
   # started. Default: any program is.
   #sha256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-  # Until it answers, once started.
+  # Until it answers, once started. What parameters.preload names is loaded
+  # within that time: allow more for large sets on slow disks.
   #start_timeout = "1m"
 
   # Until it has ended its work, once told to stop; then it is killed.

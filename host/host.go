@@ -36,6 +36,9 @@ type Options struct {
 
 	ConfigPath string // the plugin's configuration file; empty: built-in defaults
 	ParamsDir  string // parameter directory that goes before the configuration's
+	// NoPreload has the plugin load no parameters before they are needed, whatever the configuration says: for a plugin
+	// that is used once.
+	NoPreload bool
 
 	// Logger gets the plugin's log, each line with its level and fields, as far as the logger's level lets it through.
 	// Nil: nothing is logged.
@@ -87,7 +90,12 @@ func (o Options) withDefaults() (Options, error) {
 
 // environment is how the plugin learns its configuration.
 func (o Options) environment() []string {
+	preload := "yes"
+	if o.NoPreload {
+		preload = "no"
+	}
 	return []string{
+		shared.EnvPreload + "=" + preload,
 		shared.EnvConfig + "=" + o.ConfigPath,
 		shared.EnvParams + "=" + o.ParamsDir,
 		shared.EnvLogLevel + "=" + min(o.Logger.GetLevel(), hclog.Warn).String(), // warnings are part of a PluginDiedError

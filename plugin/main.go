@@ -30,6 +30,9 @@ func open(ctx context.Context, env shared.Environment) (shared.Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
+	if env.NoPreload {
+		c.Parameters.Preload = nil
+	}
 	log, closeLog, err := newLogger(env.Logger, &c.Log)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package prover
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -127,7 +128,7 @@ func (e *Engine) announce(machine *config.Hardware) {
 		case d.card != nil:
 			e.log.Info("proving on a card", "device", d.name, "card", d.card.Info().Name, "memory", budget, "parameters", e.paramsDir)
 		case e.config.CPU.Enabled:
-			e.log.Info("proving on the CPU", "threads", runtime.GOMAXPROCS(0), "workers", e.config.CPU.Workers,
+			e.log.Info("proving on the CPU", "threads", cmp.Or(e.config.CPU.Threads, runtime.GOMAXPROCS(0)), "workers", e.config.CPU.Workers,
 				"memory", budget, "parameters", e.paramsDir)
 		default:
 			e.log.Info("the CPU stands in for cards that fail", "fallback", e.config.CUDA.Fallback)

@@ -27,6 +27,7 @@ const (
 	EnvConfig   = "INTERLOCK_CONFIG"    // path of the configuration file; unset or empty: built-in defaults
 	EnvParams   = "INTERLOCK_PARAMS"    // parameter directory that goes before the configuration's; may be unset
 	EnvLogLevel = "INTERLOCK_LOG_LEVEL" // the least level that the host wants to hear of, as hclog names it
+	EnvPreload  = "INTERLOCK_PRELOAD"   // "no": nothing is loaded before it is needed, whatever the configuration says
 	EnvLifeline = "INTERLOCK_LIFELINE"  // "stdin": standard input ends when the host goes away, see Serve
 )
 

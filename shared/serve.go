@@ -32,6 +32,7 @@ type Plugin interface {
 type Environment struct {
 	ConfigPath string // empty: built-in defaults
 	ParamsDir  string // goes before the configuration's; empty: as configured
+	NoPreload  bool   // load nothing before it is needed, whatever the configuration says
 	Logger     hclog.Logger
 }
 
@@ -77,6 +78,7 @@ func Serve(open func(context.Context, Environment) (Plugin, error)) (exitCode in
 	implementation, err := open(ctx, Environment{
 		ConfigPath: os.Getenv(EnvConfig),
 		ParamsDir:  os.Getenv(EnvParams),
+		NoPreload:  os.Getenv(EnvPreload) == "no",
 		Logger:     logger,
 	})
 	if err != nil {

@@ -220,6 +220,19 @@ func TestNoProofIsLost(t *testing.T) {
 	require.Equal(t, exitFailed, run(context.Background(), verify, streams{in: strings.NewReader(""), out: full, err: &errs}))
 }
 
+// A set of parameters that the configuration preloads and that is missing keeps no command from what does not need it,
+// such as making it. The doctor, who starts the plugin as it will serve, says what is missing.
+func TestNothingIsPreloadedForOneCommand(t *testing.T) {
+	w := newWorld(t)
+	config := filepath.Join(t.TempDir(), "config.hcl")
+	require.NoError(t, os.WriteFile(config, []byte(`parameters { preload = ["porep:2KiB"] }`+"\n"), 0o600))
+	r := tool("--plugin", w.plugin, "--config", config, "--params", w.params, "circuit", "digest", "winning-post", "2KiB")
+	require.Equal(t, exitDone, r.code, r.err)
+	r = tool("--plugin", w.plugin, "--config", config, "--params", w.params, "doctor")
+	require.Equal(t, exitFailed, r.code)
+	require.Regexp(t, `(?s)FAIL  plugin: .*preloading porep:2KiB: .*does not exist`, r.out)
+}
+
 // The digest is printed as the reference data has it, field for field.
 func TestCircuitDigest(t *testing.T) {
 	w := newWorld(t)

@@ -41,7 +41,9 @@ func startPlugin(ctx context.Context, s streams, g *globals) (*session, error) {
 	if g.verbose {
 		level = hclog.LevelFromString(string(c.Log.Level))
 	}
-	h, err := host.Start(ctx, hostOptions(g, c, newLogger(s, c, "plugin", level)))
+	options := hostOptions(g, c, newLogger(s, c, "plugin", level))
+	options.NoPreload = true // one command needs one set, or none, and may be about to make the set that is missing
+	h, err := host.Start(ctx, options)
 	if err != nil {
 		return nil, err
 	}

@@ -193,8 +193,8 @@ type Timeline struct {
 	// Events is how many of the latest are kept in memory, of about 64 bytes
 	// each; 0 switches the timeline off.
 	Events int
-	// File that the events are written to as text, for `interlock timeline
-	// FILE`; empty for none.
+	// File that the events are written to as text when the plugin ends, for
+	// `interlock timeline FILE`; empty for none.
 	File string
 }
 
@@ -237,7 +237,8 @@ type Plugin struct {
 	// a host it ends after DetachIdle.
 	Detach     bool
 	DetachIdle time.Duration
-	// StartTimeout is how long the plugin may take until it answers.
+	// StartTimeout is how long the plugin may take until it answers, loading
+	// what is preloaded included.
 	StartTimeout time.Duration
 	// StopTimeout is how long it may take to end its work when it is stopped;
 	// after that it is killed.
