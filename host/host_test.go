@@ -250,7 +250,7 @@ func TestStartFailures(t *testing.T) {
 		timeout time.Duration
 		says    []string
 	}{
-		{"no such program", func(o *host.Options) { o.PluginPath = filepath.Join(sockets, "none") }, 0, []string{"none", "no such file"}},
+		{"no such program", func(o *host.Options) { o.PluginPath = filepath.Join(sockets, "none") }, 0, []string{"none", "does not exist", "install interlock-prover there"}},
 		{"no program", func(o *host.Options) { o.PluginPath = writeConfig(t, "x") }, 0, []string{"cannot be executed"}},
 		{"a program that is no plugin", func(o *host.Options) { o.PluginPath = "/bin/true" }, 0, []string{"/bin/true", "exit status 0"}},
 		{"a program that talks otherwise", func(o *host.Options) {

@@ -88,7 +88,7 @@ func startInstance(ctx context.Context, o Options) (*instance, error) {
 		},
 	})
 	if err := i.connect(ctx); err != nil {
-		err = i.startError(ctx, err)
+		err = i.startError(ctx, err, o.StartTimeout)
 		process.kill()
 		_ = i.stop(context.Background())
 		return nil, err
@@ -127,7 +127,7 @@ func (i *instance) notShared(err error) {
 }
 
 // startError says why a start failed.
-func (i *instance) startError(ctx context.Context, err error) error {
+func (i *instance) startError(ctx context.Context, err error, timeout time.Duration) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("starting the plugin %s: %w", i.path, context.Cause(ctx))
 	}
@@ -143,7 +143,7 @@ func (i *instance) startError(ctx context.Context, err error) error {
 	if lines := i.tail.lines(); len(lines) > 0 {
 		err = fmt.Errorf("%w; it last wrote:\n\t%s", err, strings.Join(lines, "\n\t"))
 	}
-	return fmt.Errorf("starting the plugin %s: %w", i.path, err)
+	return fmt.Errorf("starting the plugin %s, which has %v for it (start_timeout): %w", i.path, timeout, err)
 }
 
 // pid is the number of the process.

@@ -46,7 +46,7 @@ func (s *Supervisor) start(ctx context.Context) (*Host, error) {
 
 // answerWithin is a context in which a plugin must answer.
 func answerWithin(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded))
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v (start_timeout): %w", timeout, context.DeadlineExceeded))
 }
 
 // up makes a plugin the one that requests go to.
