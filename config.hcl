@@ -121,8 +121,8 @@ timeline {
   # none.
   #events = 65536
 
-  # File that they are written to as text when the plugin ends, instead of what
-  # it held. Default: none.
+  # File that they are written to as text when a plugin ends that has proven
+  # something, instead of what it held. Default: none.
   #file = "/var/log/interlock/timeline.txt"
 }
 

@@ -253,7 +253,10 @@ func (e *Engine) Close() error {
 	}
 	errs = append(errs, e.hardware.close())
 	if path := e.config.Timeline.File; path != "" && e.recorder != nil {
-		errs = append(errs, writeFile(path, e.recorder.Recording().WriteText))
+		// A plugin that has done nothing, such as a check's, leaves the timeline of the one before.
+		if recording := e.recorder.Recording(); len(recording.Events) > 0 {
+			errs = append(errs, writeFile(path, recording.WriteText))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -361,3 +361,30 @@ func TestDeadlineIsMonotonic(t *testing.T) {
 	require.True(t, accepted.Deadline.IsZero())
 	accepted.Payload.Release()
 }
+
+// Property: the timeline's file is that of the last engine that did something.
+func TestTimelineFile(t *testing.T) {
+	dir, err := paramsDir()
+	require.NoError(t, err)
+	c := config.Default()
+	c.Timeline.File = filepath.Join(t.TempDir(), "timeline.txt")
+	require.NoError(t, os.WriteFile(c.Timeline.File, []byte("of the one before"), 0o600))
+	content := func() string {
+		text, err := os.ReadFile(c.Timeline.File)
+		require.NoError(t, err)
+		return string(text)
+	}
+
+	e, err := Open(t.Context(), c, dir, hclog.NewNullLogger())
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	require.Equal(t, "of the one before", content())
+
+	e, err = Open(t.Context(), c, dir, hclog.NewNullLogger())
+	require.NoError(t, err)
+	request, _ := loadCase(t, "winning-2KiB")
+	_, err = e.Prove(t.Context(), request, nil)
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	require.Contains(t, content(), "TIMELINE,")
+}

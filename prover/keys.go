@@ -309,7 +309,7 @@ func (e *Engine) placePoints(k *key, d *device, c *circuit) keyPoints {
 	if size := p.bytes + footprint.ExecuteBytes; size > 0 {
 		p.points = d.memory.NewResident("the parameters "+k.set.ID+" and a device phase with them", size, func() {
 			d.Evict(k.file)
-			e.log.Info("evicted parameters", "set", k.set.ID, "device", d.name, "bytes", p.bytes)
+			e.log.Info("evicted parameters", "set", k.set.ID, "device", d.name, "size", config.ByteSize(p.bytes).Approx())
 		})
 	}
 	return p
