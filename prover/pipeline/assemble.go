@@ -194,12 +194,15 @@ func (a *assembly) suspects(invalid *shared.ProofInvalidError) []int {
 	return all
 }
 
-// doubt has the devices that made partitions tested before they make others: one of them may compute wrong.
+// doubt has the devices that made partitions tested, once each, before they make others: one of them may compute wrong.
 func (a *assembly) doubt(partitions []int, why error) {
+	doubted := map[*device]bool{}
 	for _, k := range partitions {
-		if d := a.makers[k]; !d.fallback && d.inUse() {
+		d := a.makers[k]
+		if !doubted[d] && !d.fallback && d.inUse() {
 			a.p.suspend(d, &DeviceFaultError{Device: d.name, Err: why})
 		}
+		doubted[d] = true
 	}
 }
 

@@ -182,7 +182,12 @@ func TestSelfTestHangs(t *testing.T) {
 		hung := make(chan struct{})
 		a.onProbe = func(context.Context) error { <-hung; return nil }
 		p := newPipeline(t, Config{Devices: onDevices(a, b), Log: hclog.NewNullLogger()})
-		mustProve(t, p, &fakeJob{id: "r", partitions: 3, fault: failing(shared.StageDevice, 0, "a", 1, broken("a"))})
+		mustProve(t, p, &fakeJob{id: "r", partitions: 8, fault: func(_ context.Context, s shared.Stage, _ *fakeJob, _ int, device string) error {
+			if s == shared.StageDevice && device == "a" {
+				return broken("a")()
+			}
+			return nil
+		}})
 		time.Sleep(probeLimit)
 		require.Contains(t, outOfUse(p, 0), "its self-test has not ended within 1m0s")
 		require.Empty(t, outOfUse(p, 1))
