@@ -263,6 +263,9 @@ func (a *assembly) provePartitions(todo []int, madeBefore bool) error {
 			o.err = fmt.Errorf("%w; before that %w", o.err, before)
 		}
 		if !ok {
+			if none := a.p.anyFor(a.r); none != nil && isFault(o.err) {
+				return fmt.Errorf("%w; before that %w", none, o.err)
+			}
 			return o.err
 		}
 		failures[o.k] = o.err
