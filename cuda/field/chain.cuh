@@ -11,14 +11,39 @@
 
 namespace interlock {
 
-template <int LIMBS>
-struct Chain;
-
-template <>
-struct Chain<8> {
-    // acc += a[0,2,..] * b; the carry goes into top.
-    static __device__ IL_INLINE void mac_carry(uint32_t* acc, uint32_t& top, const uint32_t* a,
-                                               uint32_t b) {
+// acc[0 .. 2*COUNT) += a[0,2,..] * b over COUNT limbs of a; the carry goes into top.
+template <int COUNT>
+__device__ IL_INLINE void mac_run(uint32_t* acc, uint32_t& top, const uint32_t* a, uint32_t b) {
+    static_assert(COUNT >= 1 && COUNT <= 6, "a run is at most half of the limbs");
+    if constexpr (COUNT == 1) {
+        asm("mad.lo.cc.u32 %0, %3, %4, %0;\n\t"
+            "madc.hi.cc.u32 %1, %3, %4, %1;\n\t"
+            "addc.u32 %2, %2, 0;"
+            : "+r"(acc[0]), "+r"(acc[1]), "+r"(top)
+            : "r"(a[0]), "r"(b));
+    }
+    if constexpr (COUNT == 2) {
+        asm("mad.lo.cc.u32 %0, %5, %7, %0;\n\t"
+            "madc.hi.cc.u32 %1, %5, %7, %1;\n\t"
+            "madc.lo.cc.u32 %2, %6, %7, %2;\n\t"
+            "madc.hi.cc.u32 %3, %6, %7, %3;\n\t"
+            "addc.u32 %4, %4, 0;"
+            : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(top)
+            : "r"(a[0]), "r"(a[2]), "r"(b));
+    }
+    if constexpr (COUNT == 3) {
+        asm("mad.lo.cc.u32 %0, %7, %10, %0;\n\t"
+            "madc.hi.cc.u32 %1, %7, %10, %1;\n\t"
+            "madc.lo.cc.u32 %2, %8, %10, %2;\n\t"
+            "madc.hi.cc.u32 %3, %8, %10, %3;\n\t"
+            "madc.lo.cc.u32 %4, %9, %10, %4;\n\t"
+            "madc.hi.cc.u32 %5, %9, %10, %5;\n\t"
+            "addc.u32 %6, %6, 0;"
+            : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
+              "+r"(top)
+            : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b));
+    }
+    if constexpr (COUNT == 4) {
         asm("mad.lo.cc.u32 %0, %9, %13, %0;\n\t"
             "madc.hi.cc.u32 %1, %9, %13, %1;\n\t"
             "madc.lo.cc.u32 %2, %10, %13, %2;\n\t"
@@ -32,6 +57,48 @@ struct Chain<8> {
               "+r"(acc[6]), "+r"(acc[7]), "+r"(top)
             : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(b));
     }
+    if constexpr (COUNT == 5) {
+        asm("mad.lo.cc.u32 %0, %11, %16, %0;\n\t"
+            "madc.hi.cc.u32 %1, %11, %16, %1;\n\t"
+            "madc.lo.cc.u32 %2, %12, %16, %2;\n\t"
+            "madc.hi.cc.u32 %3, %12, %16, %3;\n\t"
+            "madc.lo.cc.u32 %4, %13, %16, %4;\n\t"
+            "madc.hi.cc.u32 %5, %13, %16, %5;\n\t"
+            "madc.lo.cc.u32 %6, %14, %16, %6;\n\t"
+            "madc.hi.cc.u32 %7, %14, %16, %7;\n\t"
+            "madc.lo.cc.u32 %8, %15, %16, %8;\n\t"
+            "madc.hi.cc.u32 %9, %15, %16, %9;\n\t"
+            "addc.u32 %10, %10, 0;"
+            : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
+              "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]), "+r"(top)
+            : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(a[8]), "r"(b));
+    }
+    if constexpr (COUNT == 6) {
+        asm("mad.lo.cc.u32 %0, %13, %19, %0;\n\t"
+            "madc.hi.cc.u32 %1, %13, %19, %1;\n\t"
+            "madc.lo.cc.u32 %2, %14, %19, %2;\n\t"
+            "madc.hi.cc.u32 %3, %14, %19, %3;\n\t"
+            "madc.lo.cc.u32 %4, %15, %19, %4;\n\t"
+            "madc.hi.cc.u32 %5, %15, %19, %5;\n\t"
+            "madc.lo.cc.u32 %6, %16, %19, %6;\n\t"
+            "madc.hi.cc.u32 %7, %16, %19, %7;\n\t"
+            "madc.lo.cc.u32 %8, %17, %19, %8;\n\t"
+            "madc.hi.cc.u32 %9, %17, %19, %9;\n\t"
+            "madc.lo.cc.u32 %10, %18, %19, %10;\n\t"
+            "madc.hi.cc.u32 %11, %18, %19, %11;\n\t"
+            "addc.u32 %12, %12, 0;"
+            : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
+              "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]), "+r"(acc[10]), "+r"(acc[11]),
+              "+r"(top)
+            : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(a[8]), "r"(a[10]), "r"(b));
+    }
+}
+
+template <int LIMBS>
+struct Chain;
+
+template <>
+struct Chain<8> {
     // acc += a[0,2,..] * b, known not to overflow.
     static __device__ IL_INLINE void mac(uint32_t* acc, const uint32_t* a, uint32_t b) {
         asm("mad.lo.cc.u32 %0, %8, %12, %0;\n\t"
@@ -130,20 +197,6 @@ struct Chain<8> {
             : "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(b[4]), "r"(b[5]), "r"(b[6]),
               "r"(b[7]), "r"(condition));
     }
-    // acc += a[0,2,4] * b; the carry goes into top.
-    static __device__ IL_INLINE void mac3_carry(uint32_t* acc, uint32_t& top, const uint32_t* a,
-                                                uint32_t b) {
-        asm("mad.lo.cc.u32 %0, %7, %10, %0;\n\t"
-            "madc.hi.cc.u32 %1, %7, %10, %1;\n\t"
-            "madc.lo.cc.u32 %2, %8, %10, %2;\n\t"
-            "madc.hi.cc.u32 %3, %8, %10, %3;\n\t"
-            "madc.lo.cc.u32 %4, %9, %10, %4;\n\t"
-            "madc.hi.cc.u32 %5, %9, %10, %5;\n\t"
-            "addc.u32 %6, %6, 0;"
-            : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
-              "+r"(top)
-            : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b));
-    }
     // acc += low + 2^64 * a[0,2,4] * b; the carry goes into top.
     static __device__ IL_INLINE void add_mac3(uint32_t* acc, uint32_t& top, uint32_t low,
                                               const uint32_t* a, uint32_t b) {
@@ -201,27 +254,6 @@ struct Chain<8> {
 
 template <>
 struct Chain<12> {
-    // acc += a[0,2,..] * b; the carry goes into top.
-    static __device__ IL_INLINE void mac_carry(uint32_t* acc, uint32_t& top, const uint32_t* a,
-                                               uint32_t b) {
-        asm("mad.lo.cc.u32 %0, %13, %19, %0;\n\t"
-            "madc.hi.cc.u32 %1, %13, %19, %1;\n\t"
-            "madc.lo.cc.u32 %2, %14, %19, %2;\n\t"
-            "madc.hi.cc.u32 %3, %14, %19, %3;\n\t"
-            "madc.lo.cc.u32 %4, %15, %19, %4;\n\t"
-            "madc.hi.cc.u32 %5, %15, %19, %5;\n\t"
-            "madc.lo.cc.u32 %6, %16, %19, %6;\n\t"
-            "madc.hi.cc.u32 %7, %16, %19, %7;\n\t"
-            "madc.lo.cc.u32 %8, %17, %19, %8;\n\t"
-            "madc.hi.cc.u32 %9, %17, %19, %9;\n\t"
-            "madc.lo.cc.u32 %10, %18, %19, %10;\n\t"
-            "madc.hi.cc.u32 %11, %18, %19, %11;\n\t"
-            "addc.u32 %12, %12, 0;"
-            : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]), "+r"(acc[5]),
-              "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]), "+r"(acc[10]), "+r"(acc[11]),
-              "+r"(top)
-            : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(a[8]), "r"(a[10]), "r"(b));
-    }
     // acc += a[0,2,..] * b, known not to overflow.
     static __device__ IL_INLINE void mac(uint32_t* acc, const uint32_t* a, uint32_t b) {
         asm("mad.lo.cc.u32 %0, %12, %18, %0;\n\t"
@@ -328,89 +360,6 @@ struct Chain<12> {
               "+r"(r[7]), "+r"(r[8]), "+r"(r[9]), "+r"(r[10]), "+r"(r[11])
             : "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(b[4]), "r"(b[5]), "r"(b[6]),
               "r"(b[7]), "r"(b[8]), "r"(b[9]), "r"(b[10]), "r"(b[11]), "r"(condition));
-    }
-    // acc[0 .. 2*COUNT) += a[0,2,..] * b over COUNT limbs of a; the carry goes into acc[2*COUNT].
-    template <int COUNT>
-    static __device__ IL_INLINE void mac_run(uint32_t* acc, const uint32_t* a, uint32_t b) {
-        static_assert(COUNT >= 1 && COUNT <= 6, "a run is at most half of the limbs");
-        if constexpr (COUNT == 1) {
-            asm("mad.lo.cc.u32 %0, %3, %4, %0;\n\t"
-                "madc.hi.cc.u32 %1, %3, %4, %1;\n\t"
-                "addc.u32 %2, %2, 0;"
-                : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2])
-                : "r"(a[0]), "r"(b));
-        }
-        if constexpr (COUNT == 2) {
-            asm("mad.lo.cc.u32 %0, %5, %7, %0;\n\t"
-                "madc.hi.cc.u32 %1, %5, %7, %1;\n\t"
-                "madc.lo.cc.u32 %2, %6, %7, %2;\n\t"
-                "madc.hi.cc.u32 %3, %6, %7, %3;\n\t"
-                "addc.u32 %4, %4, 0;"
-                : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4])
-                : "r"(a[0]), "r"(a[2]), "r"(b));
-        }
-        if constexpr (COUNT == 3) {
-            asm("mad.lo.cc.u32 %0, %7, %10, %0;\n\t"
-                "madc.hi.cc.u32 %1, %7, %10, %1;\n\t"
-                "madc.lo.cc.u32 %2, %8, %10, %2;\n\t"
-                "madc.hi.cc.u32 %3, %8, %10, %3;\n\t"
-                "madc.lo.cc.u32 %4, %9, %10, %4;\n\t"
-                "madc.hi.cc.u32 %5, %9, %10, %5;\n\t"
-                "addc.u32 %6, %6, 0;"
-                : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]),
-                  "+r"(acc[5]), "+r"(acc[6])
-                : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(b));
-        }
-        if constexpr (COUNT == 4) {
-            asm("mad.lo.cc.u32 %0, %9, %13, %0;\n\t"
-                "madc.hi.cc.u32 %1, %9, %13, %1;\n\t"
-                "madc.lo.cc.u32 %2, %10, %13, %2;\n\t"
-                "madc.hi.cc.u32 %3, %10, %13, %3;\n\t"
-                "madc.lo.cc.u32 %4, %11, %13, %4;\n\t"
-                "madc.hi.cc.u32 %5, %11, %13, %5;\n\t"
-                "madc.lo.cc.u32 %6, %12, %13, %6;\n\t"
-                "madc.hi.cc.u32 %7, %12, %13, %7;\n\t"
-                "addc.u32 %8, %8, 0;"
-                : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]),
-                  "+r"(acc[5]), "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8])
-                : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(b));
-        }
-        if constexpr (COUNT == 5) {
-            asm("mad.lo.cc.u32 %0, %11, %16, %0;\n\t"
-                "madc.hi.cc.u32 %1, %11, %16, %1;\n\t"
-                "madc.lo.cc.u32 %2, %12, %16, %2;\n\t"
-                "madc.hi.cc.u32 %3, %12, %16, %3;\n\t"
-                "madc.lo.cc.u32 %4, %13, %16, %4;\n\t"
-                "madc.hi.cc.u32 %5, %13, %16, %5;\n\t"
-                "madc.lo.cc.u32 %6, %14, %16, %6;\n\t"
-                "madc.hi.cc.u32 %7, %14, %16, %7;\n\t"
-                "madc.lo.cc.u32 %8, %15, %16, %8;\n\t"
-                "madc.hi.cc.u32 %9, %15, %16, %9;\n\t"
-                "addc.u32 %10, %10, 0;"
-                : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]),
-                  "+r"(acc[5]), "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]),
-                  "+r"(acc[10])
-                : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(a[8]), "r"(b));
-        }
-        if constexpr (COUNT == 6) {
-            asm("mad.lo.cc.u32 %0, %13, %19, %0;\n\t"
-                "madc.hi.cc.u32 %1, %13, %19, %1;\n\t"
-                "madc.lo.cc.u32 %2, %14, %19, %2;\n\t"
-                "madc.hi.cc.u32 %3, %14, %19, %3;\n\t"
-                "madc.lo.cc.u32 %4, %15, %19, %4;\n\t"
-                "madc.hi.cc.u32 %5, %15, %19, %5;\n\t"
-                "madc.lo.cc.u32 %6, %16, %19, %6;\n\t"
-                "madc.hi.cc.u32 %7, %16, %19, %7;\n\t"
-                "madc.lo.cc.u32 %8, %17, %19, %8;\n\t"
-                "madc.hi.cc.u32 %9, %17, %19, %9;\n\t"
-                "madc.lo.cc.u32 %10, %18, %19, %10;\n\t"
-                "madc.hi.cc.u32 %11, %18, %19, %11;\n\t"
-                "addc.u32 %12, %12, 0;"
-                : "+r"(acc[0]), "+r"(acc[1]), "+r"(acc[2]), "+r"(acc[3]), "+r"(acc[4]),
-                  "+r"(acc[5]), "+r"(acc[6]), "+r"(acc[7]), "+r"(acc[8]), "+r"(acc[9]),
-                  "+r"(acc[10]), "+r"(acc[11]), "+r"(acc[12])
-                : "r"(a[0]), "r"(a[2]), "r"(a[4]), "r"(a[6]), "r"(a[8]), "r"(a[10]), "r"(b));
-        }
     }
     // acc[0 .. 12) += the squares of a[0 .. 6), each at twice its place; carry is 1 or 0.
     static __device__ IL_INLINE void add_squares_low(uint32_t* acc, const uint32_t* a,

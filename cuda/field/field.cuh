@@ -216,7 +216,7 @@ struct alignas(16) Field {
             for (int i = 0; i < LIMBS - 2; i++) shifted[i] = even[i + 2];
             shifted[LIMBS - 2] = shifted[LIMBS - 1] = 0;
             C::join_mac(shifted, odd[0], even[1], a.v + 1, b.v[j]);
-            C::mac_carry(odd, shifted[LIMBS - 1], a.v, b.v[j]);
+            mac_run<LIMBS / 2>(odd, shifted[LIMBS - 1], a.v, b.v[j]);
             IL_UNROLL
             for (int i = 0; i < LIMBS; i++) even[i] = odd[i], odd[i] = shifted[i];
             reduce_row(even, odd, m[j]);
@@ -252,13 +252,13 @@ struct alignas(16) Field {
             for (int i = 0; i < LIMBS; i++) p[i] = ~P::p(i);
             m = even[0];
             Chain<LIMBS>::add_mac_upper(odd, m, p + 1, m);
-            Chain<LIMBS>::mac3_carry(even + 2, odd[LIMBS - 1], p + 2, m);
+            mac_run<3>(even + 2, odd[LIMBS - 1], p + 2, m);
         } else {
             IL_UNROLL
             for (int i = 0; i < LIMBS; i++) p[i] = P::p(i);
             m = even[0] * P::N0;
             Chain<LIMBS>::mac(odd, p + 1, m);
-            Chain<LIMBS>::mac_carry(even, odd[LIMBS - 1], p, m);
+            mac_run<LIMBS / 2>(even, odd[LIMBS - 1], p, m);
         }
     }
 
@@ -293,7 +293,7 @@ struct alignas(16) Field {
             for (int i = 0; i < LIMBS - 2; i++) shifted[i] = even[i + 2];
             shifted[LIMBS - 2] = shifted[LIMBS - 1] = 0;
             C::join_reduce(shifted, odd[0], even[1], p + 1, P::N0, m);
-            C::mac_carry(odd, shifted[LIMBS - 1], p, m);
+            mac_run<LIMBS / 2>(odd, shifted[LIMBS - 1], p, m);
             IL_UNROLL
             for (int i = 0; i < LIMBS; i++) even[i] = odd[i], odd[i] = shifted[i];
         }
@@ -311,9 +311,9 @@ struct alignas(16) Field {
     static __device__ IL_INLINE void square_rows(uint32_t* even, uint32_t* odd, const uint32_t* a) {
         if constexpr (I < LIMBS - 1) {
             constexpr int ODD = (LIMBS - I) / 2, EVEN = (LIMBS - 1 - I) / 2;
-            Chain<LIMBS>::template mac_run<ODD>(odd + 2 * I + 1, a + I + 1, a[I]);
+            mac_run<ODD>(odd + 2 * I + 1, odd[2 * I + 1 + 2 * ODD], a + I + 1, a[I]);
             if constexpr (EVEN > 0) {
-                Chain<LIMBS>::template mac_run<EVEN>(even + 2 * I + 2, a + I + 2, a[I]);
+                mac_run<EVEN>(even + 2 * I + 2, even[2 * I + 2 + 2 * EVEN], a + I + 2, a[I]);
             }
             square_rows<I + 1>(even, odd, a);
         }

@@ -88,15 +88,15 @@ struct Known {
                     o[j + 1] = uint32_t(t), o[j + 2] = uint32_t(t >> 32);
                 }
             } else {
-                C::mac_carry(e, carries8, w, low);
-                C::mac_carry(o + 1, o[9], w + 1, low);
+                mac_run<4>(e, carries8, w, low);
+                mac_run<4>(o + 1, o[9], w + 1, low);
             }
-            C::mac_carry(o + 1, o[9], w, high);
+            mac_run<4>(o + 1, o[9], w, high);
             // p's highest limb is below 2^31: the first two do not overflow.
             if (i < 2) {
                 C::mac(e + 2, w + 1, high);
             } else {
-                C::mac_carry(e + 2, e[10], w + 1, high);
+                mac_run<4>(e + 2, e[10], w + 1, high);
             }
         }
         // The rows of the reduction, of which Field::reduce_row says how they are done: by the
@@ -107,11 +107,11 @@ struct Known {
         for (int i = 0; i < 8; i++) q[i] = ~FrParams::p(i);
         m[0] = e[0];
         C::add_mac3(o + 1, o[9], m[0], q + 3, m[0]);
-        C::mac3_carry(e + 2, carries8, q + 2, m[0]);
+        mac_run<3>(e + 2, carries8, q + 2, m[0]);
         C::join_mac3(e + 2, e[10], m[1], o[1], e[1], q + 3);
-        C::mac3_carry(o + 3, o[9], q + 2, m[1]);
+        mac_run<3>(o + 3, o[9], q + 2, m[1]);
         C::join_mac3(o + 3, beyond, m[2], e[2], o[2], q + 3);
-        C::mac3_carry(e + 4, e[10], q + 2, m[2]);
+        mac_run<3>(e + 4, e[10], q + 2, m[2]);
         C::add3(e + 8, carries8);
         Fr r;
         C::add(r.v, e + 3, o + 3);
