@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -83,22 +82,15 @@ func openCard(ctx context.Context, library *cuda.Library, c cuda.Config) (*cuda.
 	if err != nil {
 		return nil, err
 	}
-	tested := make(chan error, 1)
-	go func() { tested <- opened.Probe(ctx) }()
-	select {
-	case err = <-tested:
-	case <-time.After(firstProbeLimit): // it is left to hang: Close would wait for it
-		return nil, fmt.Errorf("its self-test has not ended within %s: the card hangs; nvidia-smi and the kernel's log tell more", firstProbeLimit)
-	}
-	if err != nil {
+	err = interlock.Within(pipeline.ProbeLimit, func() error { return opened.Probe(ctx) })
+	switch {
+	case errors.Is(err, interlock.ErrHangs): // and Close would wait for it
+		return nil, fmt.Errorf("its self-test has not ended within %s: the card hangs; nvidia-smi and the kernel's log tell more", pipeline.ProbeLimit)
+	case err != nil:
 		return nil, errors.Join(err, opened.Close())
 	}
 	return opened, nil
 }
-
-// firstProbeLimit is how long a card's first self-test may take: some hundred
-// milliseconds are usual.
-const firstProbeLimit = time.Minute
 
 // openCards opens the cards that the configuration names among those that there
 // are. It fails if none can be opened.
@@ -242,13 +234,8 @@ func (d *device) Memory(pj pipeline.Job) (interlock.Claim, error) {
 		return interlock.Claim{}, nil
 	}
 	j := pj.(*job) // made in this package
-	if err := d.card.CheckCircuit(j.circuit.groth); err != nil {
-		return interlock.Claim{}, d.tooLarge(err)
-	}
-	return interlock.Claim{
-		Bytes: d.Footprint(j.key.file, j.circuit.groth).WorkBytes,
-		With:  j.key.on(d).points,
-	}, nil
+	p := j.key.on(d)
+	return p.claim(j.key.file, j.circuit.groth)
 }
 
 // tooLarge says of a circuit that it never fits the card, as the boundary knows it.

@@ -11,7 +11,6 @@ import (
 	"github.com/interlock-prover/interlock/prover/groth16"
 	"github.com/interlock-prover/interlock/prover/interlock"
 	"github.com/interlock-prover/interlock/prover/params"
-	"github.com/interlock-prover/interlock/prover/pipeline"
 	"github.com/interlock-prover/interlock/shared"
 	"github.com/interlock-prover/interlock/shared/config"
 )
@@ -186,9 +185,8 @@ func (e *Engine) preload(ctx context.Context, b blueprint) (alreadyLoaded bool, 
 		}
 		wasLoaded := p.loaded()
 		err := p.device.explain(p.load(ctx, k.file, c.groth))
-		e.pipeline.Observe(p.device.name, err)
 		switch {
-		case errors.As(err, new(*pipeline.DeviceFaultError)), errors.As(err, new(*pipeline.DeviceLostError)):
+		case e.pipeline.Observe(p.device.name, err):
 			without = err // the first partition that it gets loads them, if it is in use again
 		case err != nil:
 			return false, err
@@ -211,12 +209,19 @@ func (e *Engine) whyLost(d *device) error {
 
 // fits says why a device can never prove with the parameters; nil if it can.
 func (p *keyPoints) fits(file *params.File, c *groth16.Circuit) error {
+	claim, err := p.claim(file, c)
+	return cmp.Or(err, p.device.memory.Check(claim))
+}
+
+// claim is what a partition takes of the device's memory. An error says why the
+// device can never take one.
+func (p *keyPoints) claim(file *params.File, c *groth16.Circuit) (interlock.Claim, error) {
 	if card := p.device.card; card != nil {
 		if err := card.CheckCircuit(c); err != nil {
-			return p.device.tooLarge(err)
+			return interlock.Claim{}, p.device.tooLarge(err)
 		}
 	}
-	return p.device.memory.Check(interlock.Claim{Bytes: p.device.Footprint(file, c).WorkBytes, With: p.points})
+	return interlock.Claim{Bytes: p.device.Footprint(file, c).WorkBytes, With: p.points}, nil
 }
 
 // load loads the points. Where that fails, they take nothing unless somebody

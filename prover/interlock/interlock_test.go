@@ -302,6 +302,20 @@ func TestProtect(t *testing.T) {
 	require.ErrorIs(t, Protect(func() error { return errDevice }), errDevice)
 }
 
+// A call that returns in time gives what it gives, a panic included; one that hangs is given up at the limit, not before.
+func TestWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		require.NoError(t, Within(time.Second, func() error { time.Sleep(time.Second - 1); return nil }))
+		require.Equal(t, errDevice, Within(time.Second, func() error { return errDevice }))
+		require.ErrorAs(t, Within(time.Second, func() error { panic(errDevice) }), new(*PanicError))
+
+		hung, start := make(chan struct{}), time.Now()
+		require.ErrorIs(t, Within(time.Second, func() error { <-hung; return nil }), ErrHangs)
+		require.Equal(t, time.Second, time.Since(start))
+		close(hung)
+	})
+}
+
 func BenchmarkLock(b *testing.B) {
 	lock := NewLock()
 	for b.Loop() {

@@ -1,8 +1,10 @@
 package interlock
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 )
 
 // PanicError is a panic that was stopped where it concerned one piece of work alone.
@@ -29,4 +31,22 @@ func Protect(fn func() error) (err error) {
 		}
 	}()
 	return fn()
+}
+
+// ErrHangs says that a call did not return in the time that it has.
+var ErrHangs = errors.New("the call has not returned in time")
+
+// Within is Protect for a call that may hang, such as one into a driver: after limit it gives up with [ErrHangs]. Nobody
+// waits for the call then, since nothing but the end of the process ends it.
+func Within(limit time.Duration, fn func() error) error {
+	returned := make(chan error, 1)
+	go func() { returned <- Protect(fn) }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-returned:
+		return err
+	case <-timer.C:
+		return ErrHangs
+	}
 }

@@ -15,9 +15,9 @@ const (
 	maxProbeWait   = time.Minute
 )
 
-// probeLimit is how long a self-test may take, which is some milliseconds on a card that works. One that hangs does not
+// ProbeLimit is how long a self-test may take, which is some milliseconds on a card that works. One that hangs does not
 // heed its context, and only a new process gets its card back: it counts as lost.
-const probeLimit = time.Minute
+const ProbeLimit = time.Minute
 
 // faultTries is how often a partition is tried on devices that fail, where nothing may stand in for them. The waits for
 // self-tests between them make a minute, in which another program may give back what it has of a card's memory.
@@ -131,24 +131,21 @@ func (p *Pipeline) revive(d *device) {
 	}
 }
 
-// probe is a device's self-test within probeLimit.
+// probe is a device's self-test within ProbeLimit.
 func (p *Pipeline) probe(d *device) error {
-	tested := make(chan error, 1)
-	// Nobody waits for one that hangs: nothing but the end of the process ends it.
-	go func() { tested <- interlock.Protect(func() error { return d.Probe(d.ctx) }) }()
-	limit := time.NewTimer(probeLimit)
-	defer limit.Stop()
-	select {
-	case err := <-tested:
-		return err
-	case <-limit.C:
-		return &DeviceLostError{Device: d.name, Err: fmt.Errorf("its self-test has not ended within %s", probeLimit)}
+	err := interlock.Within(ProbeLimit, func() error { return d.Probe(d.ctx) })
+	if errors.Is(err, interlock.ErrHangs) {
+		return &DeviceLostError{Device: d.name, Err: fmt.Errorf("its self-test has not ended within %s", ProbeLimit)}
 	}
+	return err
 }
 
 // Observe tells the pipeline how a use of a device ended that it did not make itself, such as loading parameters: the
-// fault of a device takes it out of use as it does in proving.
-func (p *Pipeline) Observe(device string, err error) {
+// fault of a device takes it out of use as it does in proving. It tells whether it was that.
+func (p *Pipeline) Observe(device string, err error) (itsFault bool) {
+	if !isFault(err) {
+		return false
+	}
 	p.mu.Lock()
 	closing := p.closing
 	if !closing {
@@ -156,14 +153,15 @@ func (p *Pipeline) Observe(device string, err error) {
 	}
 	p.mu.Unlock()
 	if closing {
-		return
+		return true
 	}
 	defer p.conductors.Done()
 	for _, d := range p.devices {
-		if d.name == device && isFault(err) {
+		if d.name == device {
 			p.heed(d, err)
 		}
 	}
+	return true
 }
 
 // takeOut takes a lost device out of use for good. Requests that no other device can take fail, unless the process is

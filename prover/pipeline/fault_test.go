@@ -84,7 +84,7 @@ func TestFaultOfTheOnlyDevice(t *testing.T) {
 							require.Equal(t, failed, began, "at once")
 						}
 						mu.Unlock()
-						require.NoError(t, sleep(ctx, probeLimit-time.Millisecond))
+						require.NoError(t, sleep(ctx, ProbeLimit-time.Millisecond))
 						mu.Lock()
 						defer mu.Unlock()
 						for _, at := range begun {
@@ -188,7 +188,7 @@ func TestSelfTestHangs(t *testing.T) {
 			}
 			return nil
 		}})
-		time.Sleep(probeLimit)
+		time.Sleep(ProbeLimit)
 		require.Contains(t, outOfUse(p, 0), "its self-test has not ended within 1m0s")
 		require.Empty(t, outOfUse(p, 1))
 		mustProve(t, p, &fakeJob{id: "next", partitions: 3})
@@ -203,12 +203,12 @@ func TestObserve(t *testing.T) {
 		a, b := newFakeDevice(t, "a"), newFakeDevice(t, "b")
 		a.badProbes = 1
 		p := newPipeline(t, Config{Devices: onDevices(a, b), Log: hclog.NewNullLogger()})
-		p.Observe("a", nil)
-		p.Observe("a", io.EOF)
+		require.False(t, p.Observe("a", nil))
+		require.False(t, p.Observe("a", io.EOF))
 		require.Empty(t, outOfUse(p, 0))
-		p.Observe("a", broken("a")())
+		require.True(t, p.Observe("a", broken("a")()))
 		require.Contains(t, outOfUse(p, 0), "device a failed: injected fault")
-		p.Observe("b", lost("b")())
+		require.True(t, p.Observe("b", lost("b")()))
 		require.Contains(t, outOfUse(p, 1), "device b is lost")
 		mustProve(t, p, &fakeJob{id: "r", partitions: 1}) // on a, when it passes its second self-test
 		require.Empty(t, outOfUse(p, 0))
