@@ -199,11 +199,8 @@ func (s *Supervisor) newJob(r shared.Request, digest journal.Digest, isRecorded 
 	r.Vanilla = nil
 	s.accepted++
 	j := &job{
-		request: r, digest: digest, number: s.accepted, at: time.Now(), isRecorded: isRecorded,
+		request: r, digest: digest, number: s.accepted, at: time.Now(), due: shared.AsOfNow(r.Deadline), isRecorded: isRecorded,
 		recorded: make(chan struct{}), done: make(chan struct{}),
-	}
-	if !r.Deadline.IsZero() {
-		j.due = j.at.Add(r.Deadline.Sub(j.at))
 	}
 	j.ctx, j.cancel = context.WithCancelCause(s.ctx)
 	s.active[j] = true
@@ -393,9 +390,7 @@ func (s *Supervisor) try(h *Host, j *job) (shared.Result, error) {
 func (s *Supervisor) passOn(j *job, vanilla [][]byte) shared.Request {
 	r, now := j.request, time.Now()
 	r.Vanilla = vanilla
-	if !j.due.IsZero() {
-		r.Deadline = now.Add(j.due.Sub(now))
-	}
+	r.Deadline = shared.AsOfNow(j.due)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j.sent = now

@@ -191,10 +191,7 @@ func (e *Engine) accept(r shared.Request) (pipeline.Request, error) {
 	if r.Priority == shared.PriorityUnspecified {
 		r.Priority = e.config.Priority.Of(r.Kind)
 	}
-	if !r.Deadline.IsZero() { // by the clock that nobody sets, as time.Until takes it from here on
-		now := time.Now()
-		r.Deadline = now.Add(r.Deadline.Sub(now))
-	}
+	r.Deadline = shared.AsOfNow(r.Deadline)
 	payload, err := e.reservePayload(&r)
 	if err != nil {
 		return pipeline.Request{}, err

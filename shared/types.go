@@ -7,6 +7,16 @@ import (
 	"unicode"
 )
 
+// AsOfNow is a moment as both clocks have it now: as far from now as before, by the monotonic clock where it has a reading
+// of that, else by the wall clock, which may jump from here on. The zero time stays zero.
+func AsOfNow(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	now := time.Now()
+	return now.Add(t.Sub(now))
+}
+
 // Limits of one request. They are checked before anything of the announced size is allocated.
 const (
 	// MaxRequestBytes bounds the vanilla proofs of one request together. A 32 GiB C1 is about 50 MB, a 64 GiB window

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -186,4 +187,15 @@ func fill(n int, value []byte) [][]byte {
 		all[i] = value
 	}
 	return all
+}
+
+// Both clocks of a moment agree afterwards, and what is left until it is what it was.
+func TestAsOfNow(t *testing.T) {
+	require.True(t, AsOfNow(time.Time{}).IsZero())
+	for _, at := range []time.Time{time.Now().Add(time.Hour), time.Now().Add(-time.Hour).Round(0)} {
+		now := AsOfNow(at)
+		require.Contains(t, now.String(), "m=", "it has a reading of the monotonic clock")
+		require.WithinDuration(t, at, now, time.Second)
+		require.WithinDuration(t, at, now.Round(0), time.Second)
+	}
 }

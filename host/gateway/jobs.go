@@ -105,11 +105,8 @@ func (b *book) submit(requestID string, c content, r shared.Request, fault error
 		return nil, errDraining
 	}
 	j := &job{
-		id: id, requestID: requestID, kind: r.Kind, size: r.SectorSize, accepted: time.Now(),
+		id: id, requestID: requestID, kind: r.Kind, size: r.SectorSize, accepted: time.Now(), due: shared.AsOfNow(r.Deadline),
 		handedOver: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
-	}
-	if !r.Deadline.IsZero() {
-		j.due = j.accepted.Add(r.Deadline.Sub(j.accepted))
 	}
 	b.byID[j.id] = j
 	if requestID != "" {

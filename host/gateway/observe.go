@@ -112,11 +112,7 @@ func (o *observer) lookBack(ctx context.Context) error {
 		return err
 	}
 	if !o.before.Equal(recording.Start) {
-		o.before = recording.Start
-		if !o.before.IsZero() {
-			now := time.Now() // from here on the wall clock may jump
-			o.before = now.Add(recording.Start.Sub(now))
-		}
+		o.before = shared.AsOfNow(recording.Start)
 		clear(o.seen)
 	}
 	recording.Start = o.before
