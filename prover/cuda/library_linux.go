@@ -51,7 +51,7 @@ func load(path string) (*Library, error) {
 	if err != nil {
 		return nil, &LibraryError{
 			Problem: LibraryMissing, Path: path, Reason: "it cannot be loaded: " + err.Error(),
-			Remedy: "install it with the program, build it with make -C cuda, or name it in the configuration", Err: err,
+			Remedy: "install it with the program, build it with make cuda, or name it in the configuration", Err: err,
 		}
 	}
 	l := &loaded{}
